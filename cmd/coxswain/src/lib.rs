@@ -5,6 +5,7 @@
 
 mod build;
 mod cluster;
+mod crds;
 #[cfg_attr(not(feature = "sandbox"), path = "no_demo.rs")]
 mod demo;
 mod error;

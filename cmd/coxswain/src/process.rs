@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::NAME;
 use crate::build::{BUILD, VERSION};
 use crate::cluster::{self, ClusterError};
+use crate::crds;
 use crate::demo::Embedded;
 use crate::error::ProcessError;
 use crate::instance::{ManagerInstance, Transports};
@@ -89,6 +90,7 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
         None => endpoints,
     };
 
+    crds::watch(instance.manager(), &controllers);
     if let Some(webhooks) = &webhooks {
         webhooks.certificates().host(instance.manager());
     }

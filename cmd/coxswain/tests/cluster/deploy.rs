@@ -8,6 +8,7 @@ mod crds;
 mod instances;
 mod kubectl;
 mod manifests;
+mod misconfigured;
 mod monitoring;
 mod rights;
 mod static_pod;
@@ -27,6 +28,9 @@ use tokio::sync::RwLockWriteGuard;
 use self::crds::crd_may_be_created_late_and_recreated;
 use self::instances::{Instances, NAMESPACE};
 use self::kubectl::{examples_of_the_readme_work, helm_test_succeeds, kubectl_applies_all_without_warnings};
+use self::misconfigured::{
+    missing_permission_is_logged, missing_webhook_certificate_is_logged, old_crd_is_logged,
+};
 use self::rights::each_account_has_only_the_rights_of_its_controller;
 use self::static_pod::static_pod_is_the_pod_of_standalone;
 use self::webhooks::webhooks_are_called_through_their_service;
@@ -50,6 +54,9 @@ pub fn tests() -> Vec<Test> {
         test!(webhooks_and_election_need_only_their_own_roles),
         test!(crd_may_be_created_late_and_recreated),
         test!(webhooks_are_called_through_their_service),
+        test!(old_crd_is_logged),
+        test!(missing_permission_is_logged),
+        test!(missing_webhook_certificate_is_logged),
         test!(helm_test_succeeds),
         test!(static_pod_is_the_pod_of_standalone),
         test!(kubectl_applies_all_without_warnings).since(1, 29),

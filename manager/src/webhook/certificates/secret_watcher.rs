@@ -59,14 +59,13 @@ impl SecretWatcher {
                 object: Some(secret), ..
             }) => self.load(secret),
             WatchReport::Opened(ObjectState { object: None, .. }) => {
-                let problem = format!("Secret {} does not exist yet", self.service);
-                self.serving.set_unavailable(&problem);
+                self.set_unavailable(&format!("Secret {} does not exist yet", self.service));
             }
             WatchReport::Event(ObjectEvent::Deleted(_)) => {
                 self.set_missing(&format!("Secret {} was deleted", self.service));
             }
             WatchReport::Ended(WatchEnd::Closed | WatchEnd::Idle(_)) => {}
-            WatchReport::Ended(end) => self.serving.set_unavailable(&end.to_string()),
+            WatchReport::Ended(end) => self.set_unavailable(&end.to_string()),
         }
     }
 
@@ -85,6 +84,12 @@ impl SecretWatcher {
             }
             Ok(None) => self.set_missing(&format!("Secret {} has no certificate yet", self.service)),
             Err(reason) => self.reject(Some(&secret), &reason),
+        }
+    }
+
+    fn set_unavailable(&self, reason: &str) {
+        if self.serving.set_unavailable(reason) {
+            tracing::info!(object = %self.service.logged_secret(), reason, "Waiting for webhook certificate");
         }
     }
 

@@ -55,12 +55,10 @@ impl ServingCertificate {
         state.set_problem(problem)
     }
 
-    /// Records that the source cannot be read, unless a certificate is loaded already.
-    pub(crate) fn set_unavailable(&self, problem: &str) {
+    /// Records that the source cannot be read, unless a certificate is loaded already. Returns whether the problem is new.
+    pub(crate) fn set_unavailable(&self, problem: &str) -> bool {
         let mut state = self.state();
-        if state.pair.is_none() {
-            state.set_problem(problem);
-        }
+        state.pair.is_none() && state.set_problem(problem)
     }
 
     /// Records that the source has no certificate. The current one stays. Returns whether the problem is new and a certificate
