@@ -1,16 +1,21 @@
 //! Heap profiles: jemalloc records the stack of one allocation per 512 KiB on average.
 //!
-//! `.cargo/config.toml` compiles jemalloc with this profiler, inactive until [`activate`].
+//! `.cargo/config.toml` compiles jemalloc with this profiler, inactive until [`activate`]. A jemalloc that follows frame pointers
+//! is never activated: code without them would end the process with a segmentation fault.
+
+use std::sync::Arc;
 
 use coxswain_manager::serve::HttpResponse;
 use http::StatusCode;
-use jemalloc_pprof::PROF_CTL;
+use jemalloc_pprof::{JemallocProfCtl, PROF_CTL};
+use tikv_jemalloc_ctl::{Access as _, AsName as _};
+use tokio::sync::Mutex;
 
 use super::{download, failed, text};
 
 /// Starts sampling.
 pub(super) fn activate() {
-    let Some(control) = PROF_CTL.as_ref() else {
+    let Some(control) = control() else {
         return;
     };
     // No profile is taken before the endpoints are served.
@@ -21,11 +26,19 @@ pub(super) fn activate() {
     }
 }
 
+/// Returns the profiler, if jemalloc has one that reads stacks by their unwind tables.
+fn control() -> Option<&'static Arc<Mutex<JemallocProfCtl>>> {
+    let unwinds = [&b"config.prof_libgcc\0"[..], b"config.prof_libunwind\0"]
+        .into_iter()
+        .any(|option| option.name().read().unwrap_or(false));
+    PROF_CTL.as_ref().filter(|_| unwinds)
+}
+
 pub(super) async fn profile() -> HttpResponse {
-    let Some(control) = PROF_CTL.as_ref() else {
+    let Some(control) = control() else {
         return text(
             StatusCode::NOT_IMPLEMENTED,
-            "this build has no heap profiles: jemalloc was compiled without prof:true\n",
+            "this build has no heap profiles: jemalloc was compiled without prof:true, or without _Unwind_Backtrace\n",
         );
     };
     let mut control = control.clone().lock_owned().await;
