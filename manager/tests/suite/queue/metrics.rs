@@ -1,4 +1,4 @@
-//! The `workqueue_*` metrics.
+//! The metrics of a queue.
 
 use prometheus::{Registry, TextEncoder};
 
@@ -25,6 +25,7 @@ async fn all_metrics_are_exposed_at_0_with_the_buckets_of_kcm() {
     assert_eq!(
         scrape(&registry, "deployment"),
         [
+            "coxswain_oldest_item_seconds 0",
             "adds_total 0",
             "depth 0",
             "longest_running_processor_seconds 0",
@@ -37,7 +38,7 @@ async fn all_metrics_are_exposed_at_0_with_the_buckets_of_kcm() {
         ]
     );
     let families = registry.gather();
-    assert_eq!(families.len(), 7);
+    assert_eq!(families.len(), 8);
     for family in families
         .iter()
         .filter(|f| f.name().ends_with("_duration_seconds"))
@@ -131,6 +132,35 @@ async fn metrics_count_adds_depth_durations_and_retries() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn oldest_item_is_the_longest_waiting_one() {
+    let (env, _tasks) = env();
+    let registry = Registry::new();
+    let queue = Queue::named(&env, "a", &registry, default_limiter()).expect("a queue");
+    let oldest = || {
+        let samples = scrape(&registry, "a");
+        let sample = { samples.iter() }.find_map(|it| it.strip_prefix("coxswain_oldest_item_seconds "));
+        sample.expect("a sample").to_owned()
+    };
+    queue.add_after(1, ms(1000));
+    env.clock.sleep(ms(500)).await;
+    assert_eq!(oldest(), "0", "an item in backoff does not wait");
+    queue.add(2);
+    env.clock.sleep(ms(250)).await;
+    queue.add(3);
+    queue.add(2);
+    env.clock.sleep(ms(125)).await;
+    assert_eq!(oldest(), "0.375", "the first add of the first item");
+    assert_eq!(queue.get().await, Some(2));
+    assert_eq!(oldest(), "0.125", "an item in processing does not wait");
+    env.clock.sleep(ms(250)).await;
+    assert_eq!(queue.get().await, Some(3));
+    env.clock.sleep(ms(125)).await;
+    assert_eq!(oldest(), "0.25", "the end of the backoff");
+    assert_eq!(queue.get().await, Some(1));
+    assert_eq!(oldest(), "0");
+}
+
+#[tokio::test(start_paused = true)]
 async fn name_is_in_use_while_its_queue_exists() {
     let (env, _tasks) = env();
     let registry = Registry::new();
@@ -138,7 +168,7 @@ async fn name_is_in_use_while_its_queue_exists() {
     let (a, _b) = (build("a").expect("a queue"), build("b").expect("a queue"));
     assert_eq!(
         (scrape(&registry, "a").len(), scrape(&registry, "b").len()),
-        (9, 9)
+        (10, 10)
     );
     let error = build("a").err().map(|e| e.to_string());
     assert_eq!(
@@ -148,7 +178,7 @@ async fn name_is_in_use_while_its_queue_exists() {
     drop(a);
     assert_eq!(
         (scrape(&registry, "a").len(), scrape(&registry, "b").len()),
-        (0, 9)
+        (0, 10)
     );
     build("a").expect("a queue");
 }
@@ -193,10 +223,11 @@ async fn help_texts_state_the_stability_level() {
     let (env, _tasks) = env();
     let registry = Registry::new();
     let _queue: Queue<u32> = Queue::named(&env, "a", &registry, default_limiter()).expect("a queue");
-    assert!(
-        registry
-            .gather()
-            .iter()
-            .all(|family| family.help().starts_with("[BETA] "))
-    );
+    assert!(registry.gather().iter().all(|family| family.help().starts_with(
+        if family.name().starts_with("workqueue_") {
+            "[BETA] "
+        } else {
+            "[ALPHA] "
+        }
+    )));
 }
