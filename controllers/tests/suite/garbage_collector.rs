@@ -4,6 +4,7 @@ mod cold_start;
 mod conflicts;
 mod duplicates;
 mod faults;
+mod graph_metrics;
 mod isolation;
 mod large_objects;
 mod live_lists;

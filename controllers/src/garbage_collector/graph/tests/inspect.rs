@@ -37,3 +37,29 @@ fn lineage_of_a_cycle_ends() {
     let graph = Fixture::with(&[&a, &b]).graph;
     assert_eq!(graph.lineage(&"uid-a".into(), 10).0.len(), 2);
 }
+
+#[test]
+fn sizes_count_observed_objects_virtual_and_absent_owners() {
+    let (set, other) = (object(&SET, "set"), object(&SET, "other"));
+    let pod = object(&POD, "pod").refers(&[set.reference(), other.reference()]);
+    let mut case = Fixture::with(&[&set, &pod]);
+    let sizes = |case: &Fixture| {
+        let Sizes {
+            observed,
+            virtual_owners,
+            absent,
+        } = case.graph.sizes();
+        (observed, virtual_owners, absent)
+    };
+    assert_eq!(sizes(&case), (2, 1, 0));
+    let _ = case.delete(&set);
+    assert_eq!(sizes(&case), (1, 1, 1));
+    let _ = case.graph.absent(&other.identity(), Proof::NotFound);
+    assert_eq!(sizes(&case), (1, 0, 2));
+    let _ = case.delete(&pod);
+    assert_eq!(
+        sizes(&case),
+        (0, 0, 0),
+        "an absent owner without dependents is forgotten"
+    );
+}
