@@ -36,6 +36,22 @@ use crate::env::{Clock, Env, Rng};
 /// The number of events that wait to be written.
 const QUEUE_CAPACITY: usize = 1000;
 
+/// The reason why an event is not written: a label of the metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DropReason {
+    Fenced,
+    /// By the spam filter.
+    Limited,
+    QueueFull,
+    Rejected,
+    Stopped,
+    Unreachable,
+}
+
+/// The counter of events that were not written.
+#[derive(Clone, Debug)]
+struct DroppedEvents(IntCounterVec);
+
 /// A recorder for one component. Clones share its queue.
 #[derive(Clone, Debug)]
 pub struct Recorder(Arc<Shared>);
@@ -48,7 +64,7 @@ struct Shared {
     /// The nanosecond of the last event. It is unique, because the name of an event contains it.
     last: AtomicU64,
     queue: mpsc::Sender<Message>,
-    dropped: IntCounterVec,
+    dropped: DroppedEvents,
     /// `dropped` is unregistered on drop, so that a component can be restarted under its name.
     registry: Registry,
 }
@@ -74,7 +90,7 @@ impl Recorder {
         instance: &str,
         registry: &Registry,
     ) -> Result<Self, RecorderError> {
-        let dropped = register(component, registry).map_err(|source| RecorderError {
+        let dropped = DroppedEvents::register(component, registry).map_err(|source| RecorderError {
             component: component.to_owned(),
             source,
         })?;
@@ -112,10 +128,10 @@ impl Recorder {
         let event = event::event(object, type_, reason, message, source, at, nanos, rng);
         if let Err(refused) = self.0.queue.try_send(Message::Event(event)) {
             let why = match refused {
-                mpsc::error::TrySendError::Full(_) => "queue_full",
-                mpsc::error::TrySendError::Closed(_) => "stopped",
+                mpsc::error::TrySendError::Full(_) => DropReason::QueueFull,
+                mpsc::error::TrySendError::Closed(_) => DropReason::Stopped,
             };
-            self.0.dropped.with_label_values(&[why]).inc();
+            self.0.dropped.count(why);
         }
     }
 
@@ -137,17 +153,49 @@ impl Recorder {
     }
 }
 
-fn register(component: &str, registry: &Registry) -> prometheus::Result<IntCounterVec> {
-    let help = "[ALPHA] Number of events that were not written, by component and reason.";
-    let opts = Opts::new("coxswain_events_dropped_total", help).const_label("component", component);
-    let dropped = IntCounterVec::new(opts, &["reason"])?;
-    registry.register(Box::new(dropped.clone()))?;
-    Ok(dropped)
+impl DropReason {
+    const ALL: [Self; 6] = [
+        Self::Fenced,
+        Self::Limited,
+        Self::QueueFull,
+        Self::Rejected,
+        Self::Stopped,
+        Self::Unreachable,
+    ];
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Fenced => "fenced",
+            Self::Limited => "limited",
+            Self::QueueFull => "queue_full",
+            Self::Rejected => "rejected",
+            Self::Stopped => "stopped",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
+impl DroppedEvents {
+    fn register(component: &str, registry: &Registry) -> prometheus::Result<Self> {
+        let help = "[ALPHA] Number of events that were not written, by component and reason.";
+        let opts = Opts::new("coxswain_events_dropped_total", help).const_label("component", component);
+        let dropped = IntCounterVec::new(opts, &["reason"])?;
+        registry.register(Box::new(dropped.clone()))?;
+        // Exported as 0 before the first one.
+        for reason in DropReason::ALL {
+            dropped.with_label_values(&[reason.label()]);
+        }
+        Ok(Self(dropped))
+    }
+
+    fn count(&self, reason: DropReason) {
+        self.0.with_label_values(&[reason.label()]).inc();
+    }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         // It may have been unregistered already.
-        let _ = self.registry.unregister(Box::new(self.dropped.clone()));
+        let _ = self.registry.unregister(Box::new(self.dropped.0.clone()));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use prometheus::IntCounterVec;
 use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
@@ -11,6 +10,7 @@ use super::aggregator::Aggregator;
 use super::event::Event;
 use super::event_cache::EventCache;
 use super::spam_filter::SpamFilter;
+use super::{DropReason, DroppedEvents};
 use crate::client::{Client, ClientError, Patch};
 use crate::env::{Clock, Rng};
 use crate::object::{Key, LoggedObject, Resource};
@@ -20,8 +20,6 @@ const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
 const MAX_ATTEMPTS: u32 = 12;
 /// The delay between attempts. The first one is a random part of it, so that clients do not retry in lockstep.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
-
-const REJECTED: &str = "rejected";
 
 #[derive(Debug)]
 pub(super) enum Message {
@@ -37,22 +35,22 @@ pub(super) struct Writer {
     pub(super) client: Client,
     pub(super) clock: Clock,
     pub(super) rng: Rng,
-    pub(super) dropped: IntCounterVec,
+    pub(super) dropped: DroppedEvents,
 }
 
 /// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Written,
-    /// Permanent failure, with the reason for the metric.
-    Drop(&'static str),
+    /// Permanent failure.
+    Drop(DropReason),
     /// The API server was not reached or has not handled the request.
     Retry,
 }
 
 /// An event that is given up.
 struct Dropped {
-    why: &'static str,
+    why: DropReason,
     error: ClientError,
     attempts: u32,
 }
@@ -76,14 +74,17 @@ impl Writer {
         // Filtered events are counted too: the next patch includes them.
         let existing = self.cache.increment(&event.key);
         if !self.spam_filter.allow(&event.spam_key, now) {
-            self.dropped.with_label_values(&["limited"]).inc();
+            self.dropped.count(DropReason::Limited);
             return;
         }
         if let Some((name, count)) = existing {
             match self.deliver(&event, Some((&name, count))).await {
                 Ok(()) => return,
                 // The existing event has expired. A new one is created.
-                Err(Dropped { why: REJECTED, .. }) => self.cache.forget(&event.key),
+                Err(Dropped {
+                    why: DropReason::Rejected,
+                    ..
+                }) => self.cache.forget(&event.key),
                 Err(dropped) => return self.drop(&event, &dropped),
             }
         }
@@ -116,7 +117,7 @@ impl Writer {
             let why = match classify(&error) {
                 Outcome::Written => return Ok(()),
                 Outcome::Drop(why) => why,
-                Outcome::Retry if attempts == MAX_ATTEMPTS => "unreachable",
+                Outcome::Retry if attempts == MAX_ATTEMPTS => DropReason::Unreachable,
                 Outcome::Retry if attempts == 1 => {
                     self.clock
                         .sleep(self.rng.between(Duration::ZERO, RETRY_DELAY))
@@ -133,7 +134,7 @@ impl Writer {
     }
 
     fn drop(&self, event: &Event, Dropped { why, error, attempts }: &Dropped) {
-        self.dropped.with_label_values(&[why]).inc();
+        self.dropped.count(*why);
         tracing::debug!(
             object = %LoggedObject::new("Event", &event.namespace, &event.name),
             code = error.code(),
@@ -157,9 +158,9 @@ fn classify(error: &ClientError) -> Outcome {
         // The token of the service account has expired or its key was rotated: the next attempt has another one.
         _ if error.code() == Some(401) => Outcome::Retry,
         ClientError::Unexplained { code: 500.., .. } => Outcome::Retry,
-        ClientError::Fenced { .. } | ClientError::ReadOnly { .. } => Outcome::Drop("fenced"),
+        ClientError::Fenced { .. } | ClientError::ReadOnly { .. } => Outcome::Drop(DropReason::Fenced),
         ClientError::Status { .. } | ClientError::Unexplained { .. } | ClientError::Invalid { .. } => {
-            Outcome::Drop(REJECTED)
+            Outcome::Drop(DropReason::Rejected)
         }
     }
 }

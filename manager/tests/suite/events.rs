@@ -5,6 +5,7 @@ use std::time::Duration;
 use coxswain_manager::client::{Delete, Fence, ListQuery, View};
 use coxswain_manager::events::{EventType, ObjectRef, Recorder};
 use coxswain_manager::object::{Key, Resource, Uid, Version};
+use prometheus::TextEncoder;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fault, Fixture, fixture};
@@ -57,6 +58,26 @@ fn dropped(fixture: &Fixture, reason: &str) -> u64 {
     let named = series.filter(|it| it.get_label().iter().any(|label| label.value() == reason));
     let total = named.fold(0.0, |sum, it| sum + it.get_counter().get_value());
     total.to_string().parse().expect("a whole number")
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_reasons_of_dropped_events_are_exposed_at_0() {
+    let fixture = fixture();
+    let _recorder = recorder(&fixture);
+    let text = TextEncoder::new().encode_to_string(&fixture.registry.gather());
+    let text = text.expect("a text");
+    for reason in [
+        "fenced",
+        "limited",
+        "queue_full",
+        "rejected",
+        "stopped",
+        "unreachable",
+    ] {
+        let series =
+            format!("coxswain_events_dropped_total{{component=\"set-controller\",reason=\"{reason}\"}} 0\n");
+        assert!(text.contains(&series), "{series}{text}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
