@@ -128,6 +128,8 @@ impl Metrics {
         }
         for resource in &now {
             self.unsynced.with_label_values(&[resource]).set(1);
+            // Exported as 0 before the first one.
+            self.unlisted.with_label_values(&[resource]);
         }
         *shown = now;
     }

@@ -30,6 +30,11 @@ impl Metrics {
         Ok(Self { age_ratio, stale })
     }
 
+    /// Exports the skipped syncs of a resource as 0.
+    pub(super) fn init_skips(&self, resource: &Resource) {
+        self.stale.with_label_values(&[&resource.group, &resource.plural]);
+    }
+
     pub(super) fn record_skip(&self, resource: &Resource) {
         self.stale
             .with_label_values(&[&resource.group, &resource.plural])

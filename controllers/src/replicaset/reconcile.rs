@@ -72,6 +72,9 @@ pub fn build(
     workers: usize,
 ) -> Result<Controller<ReplicaSetReconciler>, ControllerError> {
     let (owners, pods) = (caches.of::<Owner>(&kind.resource), caches.of::<Pod>(&PODS));
+    for resource in [&kind.resource, &PODS] {
+        metrics.init_skips(resource);
+    }
     let reconciler = ReplicaSetReconciler {
         kind: kind.clone(),
         caches: caches.clone(),

@@ -87,8 +87,8 @@ async fn unreadable_resources_delay_finalizers_for_half_a_minute() {
         let left = if policy == Propagation::Orphan { 20 } else { 0 };
         assert_eq!(f.left(&MAPS).await, left, "{policy:?} {kind}");
         let series = "coxswain_garbage_collector_unlisted_total{resource=\"pods\"}";
-        let unlisted = (policy == Propagation::Orphan).then_some(1.0);
-        assert_eq!(f.metric(series), unlisted, "{policy:?} {kind}");
+        let unlisted = if policy == Propagation::Orphan { 1.0 } else { 0.0 };
+        assert_eq!(f.metric(series), Some(unlisted), "{policy:?} {kind}");
     }
 }
 
