@@ -37,7 +37,7 @@ mod access;
 mod allowed_paths;
 mod auth;
 mod build_info;
-mod certificate_metrics;
+pub(crate) mod certificate_metrics;
 mod checks;
 mod configz;
 mod connection;

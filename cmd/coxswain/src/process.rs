@@ -47,19 +47,23 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
     let registry = Registry::new();
     registry.register(Box::new(ProcessCollector::for_self()))?;
     BUILD.register(&registry)?;
+    let certificates = CertificateMetrics::register(&registry)?;
     let checks = Checks::new();
     let traces = Traces::start(&config.tracing, &env, &registry)?;
 
     let port = serving::bind(&config).await?;
     let address = port.as_ref().map(|port| port.server.address());
     let webhooks = match &config.webhook {
-        Some(webhook) => Some(bind_webhooks(webhook.clone(), &registry, &checks).await?),
+        Some(webhook) => Some(bind_webhooks(webhook.clone(), &registry, &certificates, &checks).await?),
         None => None,
     };
 
     let connected = async {
         let (embedded, transports) = match config.sandbox.clone() {
-            None => (None, connect(&config.client_connection, &env, &registry).await?),
+            None => (
+                None,
+                connect(&config.client_connection, &env, &registry, &certificates).await?,
+            ),
             Some(sandbox) => {
                 let embedded = Embedded::start(sandbox, &env, &registry).await?;
                 let transports = embedded.transports();
@@ -114,11 +118,7 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
     );
     let stop_endpoints = CancellationToken::new();
     if let Some(port) = &port {
-        let metrics = match &webhooks {
-            Some(webhooks) => webhooks.certificates().metrics().clone(),
-            None => CertificateMetrics::register(&registry)?,
-        };
-        port.certificates.watch(&env, &metrics);
+        port.certificates.watch(&env, &certificates);
     }
     let mut serving = port.map(|HttpsPort { server, .. }| {
         let (until, env) = (stop_endpoints.clone(), env.clone());
@@ -189,6 +189,7 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
 async fn bind_webhooks(
     webhook: Webhook,
     registry: &Registry,
+    metrics: &CertificateMetrics,
     checks: &Checks,
 ) -> Result<webhook::Server, ProcessError> {
     let Webhook {
@@ -202,7 +203,7 @@ async fn bind_webhooks(
         }
         WebhookCertificate::Folder(folder) => webhook::Source::Folder(folder),
     };
-    let mut certificates = Certificates::new(source, registry, checks).await?;
+    let mut certificates = Certificates::new(source, metrics, checks).await?;
     if let Some(client_ca) = client_ca {
         certificates = certificates.verifying_clients(&client_ca)?;
     }
@@ -213,8 +214,10 @@ async fn connect(
     connection: &coxswain_config::ClientConnection,
     env: &Env,
     registry: &Registry,
+    certificates: &CertificateMetrics,
 ) -> Result<Transports, ProcessError> {
     let config = cluster::config(connection).await?;
+    certificates.observe_client(&config.auth_info);
     let agent = format!(
         "{NAME}/{VERSION} ({}/{})",
         std::env::consts::OS,

@@ -20,7 +20,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use prometheus::Registry;
 use serde::Deserialize;
 
 use self::file_watcher::FileWatcher;
@@ -70,8 +69,12 @@ pub struct InvalidServiceName;
 impl Certificates {
     /// Loads the certificate, if `source` is a directory, and registers the health check `webhook`. The check fails for
     /// `/readyz` and `/healthz` until a certificate is loaded.
-    pub async fn new(source: Source, registry: &Registry, checks: &Checks) -> Result<Self, WebhookError> {
-        let serving = ServingCertificate::new(CertificateMetrics::register(registry)?);
+    pub async fn new(
+        source: Source,
+        metrics: &CertificateMetrics,
+        checks: &Checks,
+    ) -> Result<Self, WebhookError> {
+        let serving = ServingCertificate::new(metrics.clone());
         if let Source::Folder(folder) = &source {
             let read = FileWatcher::new(folder, &serving).load().await;
             read.map_err(|reason| WebhookError::Files { reason })?;
@@ -118,12 +121,6 @@ impl Certificates {
                 manager.add(Rotator::new(env, client, service.clone()));
             }
         }
-    }
-
-    /// Returns the counters of certificate reads, which other certificates share.
-    #[must_use]
-    pub fn metrics(&self) -> &CertificateMetrics {
-        self.serving.metrics()
     }
 
     /// Returns the TLS configuration. It always serves the current certificate.

@@ -18,7 +18,7 @@ use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Env, Fault, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_manager::serve::{Checks, Health, Probes, Tls};
+use coxswain_manager::serve::{CertificateMetrics, Checks, Health, Probes, Tls};
 use coxswain_manager::webhook::{Certificates, ServiceName, Source};
 use coxswain_sandbox::Sandbox;
 use jiff::{SignedDuration, Timestamp};
@@ -51,6 +51,10 @@ const VALIDATING: Resource = Resource::cluster(
 const HOST: &str = "hooks.kube-system.svc";
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: i64 = 24;
+
+fn metrics(registry: &Registry) -> CertificateMetrics {
+    CertificateMetrics::register(registry).expect("registered once")
+}
 
 /// A sandbox cluster with a client.
 struct Cluster {
@@ -216,7 +220,7 @@ impl Cluster {
         };
         let mut manager =
             Manager::new(&env, &registry, &checks, transport.clone(), options).expect("a manager");
-        let certificates = Certificates::new(Source::Service(service()), &registry, &checks).await;
+        let certificates = Certificates::new(Source::Service(service()), &metrics(&registry), &checks).await;
         let certificates = certificates.expect("certificates");
         certificates.host(&mut manager);
         let elector = elects.then(|| {

@@ -13,6 +13,7 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 use super::key_pair::{self, FileFlags};
 use super::{AnyCertificate, Tls, TlsError, TlsOptions, provider};
 use crate::env::Env;
+use crate::serve::certificate_metrics::Usage;
 use crate::serve::{CertificateMetrics, files};
 
 /// The PEM files of a certificate chain and its private key.
@@ -114,9 +115,11 @@ impl ServingCertificates {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn watch(&self, env: &Env, metrics: &CertificateMetrics) {
+        self.0.observe(metrics);
         for slot in self.0.by_name.iter().chain([&self.0.default]) {
             if let Some(files) = slot.files.clone() {
                 let (slot, clock, metrics) = (slot.clone(), env.clock.clone(), metrics.clone());
+                let all = self.0.clone();
                 env.tasks.spawn(async move {
                     let mut problem = None;
                     let paths = [files.certificate.clone(), files.private_key.clone()];
@@ -127,6 +130,7 @@ impl ServingCertificates {
                             pair.map_err(|error| error.to_string())
                         });
                         slot.reload(&files, loaded, &metrics, &mut problem);
+                        all.observe(&metrics);
                     };
                     files::poll(&clock, paths, on_read).await
                 });
@@ -207,6 +211,12 @@ impl ResolvesServerCert for Resolver {
 }
 
 impl Resolver {
+    fn observe(&self, metrics: &CertificateMetrics) {
+        let slots = self.by_name.iter().chain([&self.default]);
+        let pairs: Vec<_> = slots.map(|slot| slot.current().pair).collect();
+        metrics.observe(Usage::Serving, pairs.iter().flat_map(|pair| &pair.cert));
+    }
+
     fn select(&self, host: Option<&str>) -> &Slot {
         let Some(host) = host else { return &self.default };
         let matching = { self.by_name.iter() }.filter_map(|slot| Some((slot.precedence(host)?, slot)));

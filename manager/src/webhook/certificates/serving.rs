@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use crate::serve::certificate_metrics::Usage;
 use crate::serve::{CertificateMetrics, Health};
 
 #[derive(Debug)]
@@ -38,6 +39,7 @@ impl ServingCertificate {
         let same = state.pair.as_ref().is_some_and(|it| it.cert == pair.cert);
         if !same {
             state.pair = Some(pair.clone());
+            self.metrics.observe(Usage::Webhook, &pair.cert);
         }
         !same
     }
@@ -67,10 +69,6 @@ impl ServingCertificate {
         let mut state = self.state();
         let is_new = state.set_problem(problem);
         is_new && state.pair.is_some()
-    }
-
-    pub(crate) fn metrics(&self) -> &CertificateMetrics {
-        &self.metrics
     }
 
     pub(crate) fn health(&self) -> Health {
@@ -103,5 +101,34 @@ impl State {
 impl ResolvesServerCert for ServingCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.state().pair.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use prometheus::Registry;
+
+    use crate::serve::certificate_metrics::tests::{expiring, year};
+    use crate::webhook::certificates::key_pair::KeyPair;
+
+    #[test]
+    fn expiration_is_that_of_the_served_certificate() {
+        let registry = Registry::new();
+        let metrics = CertificateMetrics::register(&registry).expect("registered");
+        let serving = ServingCertificate::new(metrics);
+        serving.set_unavailable("no Secret");
+        assert_eq!(year(&registry, "webhook"), None, "without a certificate");
+        let pair = |year| {
+            let (certificate, key) = expiring(&["hooks.system.svc"], year);
+            KeyPair::read(certificate.as_bytes(), key.as_bytes()).expect("a pair")
+        };
+        serving.set(pair(2041).certified());
+        assert_eq!(year(&registry, "webhook"), Some(2041));
+        serving.reject(Some(pair(2020).certified()), "expired");
+        assert_eq!(year(&registry, "webhook"), Some(2041), "not served");
+        serving.set(pair(2040).certified());
+        assert_eq!(year(&registry, "webhook"), Some(2040));
     }
 }

@@ -11,11 +11,11 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use tokio_rustls::TlsConnector;
 
 use super::files::{Folder, folder};
-use super::{HOST, connector};
+use super::{HOST, connector, metrics};
 
 async fn verifying(folder: &Folder) -> Result<Certificates, WebhookError> {
     let source = Source::Folder(folder.0.clone());
-    let certificates = Certificates::new(source, &Registry::new(), &Checks::new()).await;
+    let certificates = Certificates::new(source, &metrics(&Registry::new()), &Checks::new()).await;
     certificates
         .expect("a pair")
         .verifying_clients(&folder.0.join("clients.crt"))

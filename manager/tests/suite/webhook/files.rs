@@ -12,7 +12,7 @@ use coxswain_manager::serve::{Checks, Health, Probes};
 use coxswain_manager::webhook::{Certificates, Source, WebhookError};
 use prometheus::Registry;
 
-use super::{HOST, SECOND, bare, handshake, start};
+use super::{HOST, SECOND, bare, handshake, metrics, start};
 
 /// A directory for one test, removed on drop.
 pub struct Folder(pub PathBuf);
@@ -46,7 +46,7 @@ impl Folder {
 
 async fn load_error(folder: &Path) -> String {
     let source = Source::Folder(folder.to_owned());
-    match Certificates::new(source, &Registry::new(), &Checks::new()).await {
+    match Certificates::new(source, &metrics(&Registry::new()), &Checks::new()).await {
         Err(error @ WebhookError::Files { .. }) => error.to_string(),
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("accepted"),
@@ -90,7 +90,8 @@ async fn changed_files_are_served_unless_invalid() {
     let mut manager =
         Manager::new(&env, &registry, &checks, transport.expect("a transport"), options).expect("a manager");
     let first = folder.pair();
-    let certificates = Certificates::new(Source::Folder(folder.0.clone()), &registry, &checks).await;
+    let certificates =
+        Certificates::new(Source::Folder(folder.0.clone()), &metrics(&registry), &checks).await;
     let certificates = certificates.expect("a pair");
     let shown = async |bundle: &str| handshake(&certificates.tls(), bundle, start()).await.is_some();
     assert!(shown(&first).await, "served before the manager runs");

@@ -26,7 +26,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::files::{Folder, folder};
-use super::{HOST, connector};
+use super::{HOST, connector, metrics};
 
 const BOATS: Resource = Resource::namespaced("harbour.example", "v1", "boats", "Boat");
 
@@ -44,7 +44,12 @@ async fn fixture(test: &str, hooks: Hooks) -> Fixture {
     let folder = folder(test);
     let bundle = folder.pair();
     let registry = Registry::new();
-    let certificates = Certificates::new(Source::Folder(folder.0.clone()), &registry, &Checks::new()).await;
+    let certificates = Certificates::new(
+        Source::Folder(folder.0.clone()),
+        &metrics(&registry),
+        &Checks::new(),
+    )
+    .await;
     let local = "127.0.0.1:0".parse().expect("an address");
     let bound = Server::bind(local, certificates.expect("a pair"), &registry).await;
     let bound = bound.expect("a free port");
@@ -278,7 +283,12 @@ async fn port_in_use_is_reported() {
     let folder = folder("in-use-too");
     folder.pair();
     let registry = Registry::new();
-    let certificates = Certificates::new(Source::Folder(folder.0.clone()), &registry, &Checks::new()).await;
+    let certificates = Certificates::new(
+        Source::Folder(folder.0.clone()),
+        &metrics(&registry),
+        &Checks::new(),
+    )
+    .await;
     let error = match Server::bind(fixture.address, certificates.expect("a pair"), &registry).await {
         Err(error @ WebhookError::Bind { .. }) => error.to_string(),
         Err(error) => panic!("{error}"),

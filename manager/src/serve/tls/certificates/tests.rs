@@ -7,17 +7,22 @@ use jiff::Timestamp;
 use prometheus::Registry;
 
 use crate::env::TaskSet;
+use crate::serve::certificate_metrics::tests::{expiring, year};
 
 /// Writes a certificate for `names` and its key.
 fn write(folder: &Path, file: &str, names: &[&str]) -> CertificateFiles {
-    let names: Vec<String> = names.iter().map(|&it| it.to_owned()).collect();
-    let issued = rcgen::generate_simple_self_signed(names).expect("a certificate");
+    write_until(folder, file, names, 2040)
+}
+
+/// Writes a certificate that is valid until January 1 of the year, and its key.
+fn write_until(folder: &Path, file: &str, names: &[&str], year: i32) -> CertificateFiles {
+    let (certificate, key) = expiring(names, year);
     let files = CertificateFiles {
         certificate: folder.join(format!("{file}.crt")),
         private_key: folder.join(format!("{file}.key")),
     };
-    std::fs::write(&files.certificate, issued.cert.pem()).expect("a file");
-    std::fs::write(&files.private_key, issued.signing_key.serialize_pem()).expect("a file");
+    std::fs::write(&files.certificate, certificate).expect("a file");
+    std::fs::write(&files.private_key, key).expect("a file");
     files
 }
 
@@ -89,4 +94,40 @@ async fn changed_files_are_reloaded_and_unusable_ones_ignored() {
     std::fs::write(&files.private_key, &new_key).expect("a file");
     polled(0).await;
     assert_eq!(names(), ["new.example"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn expiration_is_the_earliest_of_all_served_certificates() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sni = |file: &str, year| SniCertificate {
+        files: write_until(folder.path(), file, &[file], year),
+        names: Vec::new(),
+    };
+    let default = write_until(folder.path(), "default", &["default"], 2043);
+    let certificates = ServingCertificates::from_files(default).expect("a pair");
+    let certificates = certificates.with_sni(sni("one", 2042)).expect("a pair");
+    let certificates = certificates.with_sni(sni("two", 2044)).expect("a pair");
+    let (tasks, registry) = (TaskSet::new(), Registry::new());
+    let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
+    let metrics = CertificateMetrics::register(&registry).expect("registered");
+    assert_eq!(year(&registry, "serving"), None);
+    certificates.watch(&env, &metrics);
+    assert_eq!(year(&registry, "serving"), Some(2042));
+    // Files are read by threads, which the paused clock does not wait for.
+    let becomes = async |expected: i16| {
+        let before = metrics.total.get();
+        while year(&registry, "serving") != Some(expected) {
+            let current = year(&registry, "serving");
+            assert!(
+                metrics.total.get() < before + 10_000,
+                "{current:?}, not {expected}"
+            );
+            env.clock.sleep(Duration::from_secs(1)).await;
+        }
+    };
+    sni("one", 2045);
+    becomes(2043).await;
+    sni("two", 2041);
+    becomes(2041).await;
+    assert_eq!(year(&registry, "webhook"), None);
 }
