@@ -16,6 +16,7 @@ mod pages;
 mod process;
 mod profiling;
 mod reload;
+mod runtime_metrics;
 mod serving;
 mod signals;
 #[cfg_attr(not(feature = "otlp"), path = "no_traces.rs")]

@@ -30,6 +30,7 @@ use crate::instance::{ManagerInstance, Transports};
 use crate::log::Log;
 use crate::pages;
 use crate::reload::Reload;
+use crate::runtime_metrics;
 use crate::serving::{self, HttpsPort};
 use crate::signals::{Hangup, Signals};
 use crate::traces::Traces;
@@ -47,6 +48,7 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
     let registry = Registry::new();
     registry.register(Box::new(ProcessCollector::for_self()))?;
     BUILD.register(&registry)?;
+    runtime_metrics::register(&registry)?;
     let certificates = CertificateMetrics::register(&registry)?;
     let checks = Checks::new();
     let traces = Traces::start(&config.tracing, &env, &registry)?;
