@@ -15,6 +15,7 @@ pub mod endpoint;
 pub mod fixtures;
 pub mod kubectl;
 pub mod log;
+pub mod metrics;
 pub mod process;
 pub mod program;
 pub mod real;

@@ -5,6 +5,7 @@ mod access;
 mod deploy;
 mod election;
 mod hollow;
+mod metrics;
 mod pair;
 
 use tokio::sync::RwLock;
@@ -21,6 +22,7 @@ fn main() -> std::process::ExitCode {
             deploy::tests(),
             election::tests(),
             hollow::tests(),
+            metrics::tests(),
         ]
         .concat(),
     )

@@ -1,9 +1,12 @@
 //! Traces, as a collector receives them over OTLP/HTTP.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use coxswain_tests::metrics::{self, Reference};
 use coxswain_tests::{fixtures, time};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -181,4 +184,20 @@ async fn failing_collector_delays_neither_work_nor_shutdown() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let warnings = ended.stderr.matches("Failed to export spans").count();
     assert_eq!(warnings, 1, "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn metrics_of_traces_are_in_the_reference() {
+    let collector = Collector::start(StatusCode::OK).await;
+    let endpoint = format!("--tracing-endpoint={}", collector.url);
+    let program = sandbox::start(&[&endpoint]).await;
+    let page = program.endpoints().get("/metrics").await.text();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let of_traces = |mut rows: BTreeMap<String, String>| {
+        rows.retain(|name, _| name.starts_with("tracing_"));
+        rows
+    };
+    let reference = of_traces(Reference::read(&root).rows);
+    assert_eq!(of_traces(metrics::rows(&page)), reference, "docs/metrics.md");
+    assert!(!reference.is_empty());
 }
