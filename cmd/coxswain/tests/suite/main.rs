@@ -5,6 +5,7 @@ mod config_file;
 mod crds;
 mod graph;
 mod logs;
+mod monitoring;
 mod no_server;
 mod pages;
 mod process_pages;
