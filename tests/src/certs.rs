@@ -54,8 +54,14 @@ pub fn client() -> Result<Client, rcgen::Error> {
 
 /// Makes a new set; nothing of it is kept anywhere else.
 pub fn generate() -> Result<Certs, rcgen::Error> {
+    generate_for(&["127.0.0.1", "localhost"])
+}
+
+/// Makes a new set with a server certificate for other names.
+pub fn generate_for(names: &[&str]) -> Result<Certs, rcgen::Error> {
     let (ca, issuer) = authority()?;
-    let mut server = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()])?;
+    let names: Vec<String> = names.iter().map(|&it| it.to_owned()).collect();
+    let mut server = CertificateParams::new(names)?;
     server
         .distinguished_name
         .push(DnType::CommonName, "kube-apiserver");

@@ -10,6 +10,7 @@ mod kubectl;
 mod manifests;
 mod misconfigured;
 mod monitoring;
+mod prometheus;
 mod rights;
 mod static_pod;
 mod webhooks;
@@ -31,6 +32,7 @@ use self::kubectl::{examples_of_the_readme_work, helm_test_succeeds, kubectl_app
 use self::misconfigured::{
     missing_permission_is_logged, missing_webhook_certificate_is_logged, old_crd_is_logged,
 };
+use self::prometheus::prometheus_scrapes_both_replicas_and_answers_all_dashboards;
 use self::rights::each_account_has_only_the_rights_of_its_controller;
 use self::static_pod::static_pod_is_the_pod_of_standalone;
 use self::webhooks::webhooks_are_called_through_their_service;
@@ -58,6 +60,7 @@ pub fn tests() -> Vec<Test> {
         test!(missing_permission_is_logged),
         test!(missing_webhook_certificate_is_logged),
         test!(helm_test_succeeds),
+        test!(prometheus_scrapes_both_replicas_and_answers_all_dashboards),
         test!(static_pod_is_the_pod_of_standalone),
         test!(kubectl_applies_all_without_warnings).since(1, 29),
         test!(examples_of_the_readme_work).since(1, 29),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::NAMESPACE;
 
-const VERSION: &str = "monitoring.coreos.com/v1";
+pub const VERSION: &str = "monitoring.coreos.com/v1";
 
 /// Creates the CRDs of the Prometheus Operator and waits until the resources are served.
 pub async fn create_crds(c: &Cluster) {
