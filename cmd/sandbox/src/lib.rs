@@ -62,7 +62,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-pub use auth::Authorization;
+pub use auth::{Audit, AuditRecord, Authorization};
 pub use door::{BoxError, Door, ResponseBody};
 pub use env::Env;
 pub use kubeconfig::{KubeconfigError, KubeconfigFile};
@@ -78,6 +78,8 @@ pub struct Options {
     pub history: Limits,
     /// Who may do what. Default: whoever shows a good token may do anything.
     pub authorization: Authorization,
+    /// Receives the authorization decisions on requests. Default: none.
+    pub audit: Option<Audit>,
     /// The certificate authority (PEM) that every namespace gets as the `ConfigMap` `kube-root-ca.crt`. Default: none,
     /// and no such object.
     pub root_ca: Option<String>,
@@ -92,6 +94,7 @@ impl Default for Options {
             env: Env::system(),
             history: Limits::default(),
             authorization: Authorization::default(),
+            audit: None,
             root_ca: None,
             services: BTreeMap::new(),
         }

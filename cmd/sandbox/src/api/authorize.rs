@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Api, Call};
-use crate::auth::{Attributes, Authorization, Rule, User, service_account_of};
+use crate::auth::{Attributes, AuditRecord, Authorization, Rule, User, service_account_of};
 use crate::meta;
 use crate::status::{ApiError, Result};
 
@@ -72,9 +72,18 @@ impl Api {
         }
     }
 
+    /// [`Self::authorize`] for a request of `user` itself: the decision is recorded.
+    pub(super) fn decide(&self, user: &User, wanted: &Attributes) -> Decision {
+        let decision = self.authorize(user, wanted);
+        if let Some(audit) = &self.audit {
+            audit(&AuditRecord::new(user, wanted, decision.allowed));
+        }
+        decision
+    }
+
     /// The 403 of a user who may not do it.
     pub(crate) fn check_allowed(&self, user: &User, wanted: &Attributes) -> Result<()> {
-        let Decision { allowed, reason } = self.authorize(user, wanted);
+        let Decision { allowed, reason } = self.decide(user, wanted);
         if allowed {
             Ok(())
         } else {

@@ -42,7 +42,7 @@ use tokio::sync::watch as watch_channel;
 
 use crate::Options;
 use crate::admission::{Compiled, Hooks, Services};
-use crate::auth::{Authorization, Signer, User};
+use crate::auth::{Audit, Authorization, Signer, User};
 use crate::env::Env;
 use crate::field::FieldError;
 use crate::kinds;
@@ -63,6 +63,7 @@ pub struct Api {
     pub(crate) store: Store,
     pub(crate) env: Env,
     pub(crate) authorization: Authorization,
+    audit: Option<Audit>,
     /// What `kube-root-ca.crt` holds, the `ConfigMap` of each namespace; none if there is no such object.
     root_ca: Option<String>,
     /// Signs the tokens of service accounts; made with the first of them.
@@ -157,6 +158,7 @@ impl Api {
             env,
             history,
             authorization,
+            audit,
             root_ca,
             services,
         } = options;
@@ -164,6 +166,7 @@ impl Api {
             store: Store::new(history),
             env,
             authorization,
+            audit,
             root_ca,
             signer: OnceLock::new(),
             registry: RwLock::new(Registry::new()),

@@ -4,12 +4,14 @@
 //! request, `api` knows the objects (accounts, roles, bindings) that the answers depend on. No token is ever logged.
 
 mod attributes;
+mod audit;
 mod impersonate;
 mod rules;
 mod token;
 mod user;
 
 pub use attributes::{Attributes, On};
+pub use audit::{Audit, AuditRecord};
 pub use impersonate::{impersonate, wanted};
 pub use rules::{Rule, describe, quoted, uncovered};
 pub use token::{AUDIENCE, Claims, Ref, Signer, Subject, TokenError, bearer, same};

@@ -1,5 +1,6 @@
 //! Who asks and what they may do, where a real server cannot be asked: by the sandbox's clock, and through its doors.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use coxswain_sandbox::{Authorization, Door, Env, Options, Sandbox};
@@ -188,4 +189,37 @@ async fn what_is_granted_counts_at_once() {
     let path = format!("{rbac}/rolebindings/bob");
     assert_eq!(send(&door, Method::DELETE, &path, &Value::Null).await.0, 200);
     assert_eq!(ask().await, 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn audit_records_requests_and_not_reviews() {
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let log = records.clone();
+    let sandbox = Sandbox::new(Options {
+        authorization: Authorization::Rbac,
+        audit: Some(Box::new(move |it| {
+            let object = [it.group, it.resource, it.subresource, it.namespace, it.name].join("|");
+            let line = format!("{} {} {object} {} {}", it.user, it.verb, it.path, it.allowed);
+            log.lock().expect("no panic").push(line);
+        })),
+        ..Options::default()
+    });
+    let door = sandbox.door();
+    let token = token(&door, json!({})).await;
+    assert_eq!(get_with(&door, &token, MAPS).await.0, 403);
+    assert_eq!(get_with(&door, &token, "/version").await.0, 200);
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let attributes = json!({"namespace": "default", "verb": "get", "resource": "secrets"});
+    let body = json!({"spec": {"user": "bob", "resourceAttributes": attributes}});
+    assert_eq!(send(&door, Method::POST, path, &body).await.0, 201);
+    let account = "system:serviceaccount:default:default";
+    assert_eq!(
+        *records.lock().expect("no panic"),
+        [
+            "admin create |serviceaccounts|token|default|default  true".to_owned(),
+            format!("{account} list |configmaps||default|  false"),
+            format!("{account} get |||| /version true"),
+            "admin create authorization.k8s.io|subjectaccessreviews|||  true".to_owned(),
+        ]
+    );
 }
