@@ -23,6 +23,7 @@ pub async fn start(services: Services) -> Result<Endpoint, String> {
     // As the real tier is started.
     let options = Options {
         authorization: Authorization::Rbac,
+        enforce_owner_references: true,
         services,
         ..Options::default()
     };

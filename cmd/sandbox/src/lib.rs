@@ -80,6 +80,8 @@ pub struct Options {
     pub authorization: Authorization,
     /// Receives the authorization decisions on requests. Default: none.
     pub audit: Option<Audit>,
+    /// Whether the admission plugin `OwnerReferencesPermissionEnforcement` is enabled. Default: false.
+    pub enforce_owner_references: bool,
     /// The certificate authority (PEM) that every namespace gets as the `ConfigMap` `kube-root-ca.crt`. Default: none,
     /// and no such object.
     pub root_ca: Option<String>,
@@ -95,6 +97,7 @@ impl Default for Options {
             history: Limits::default(),
             authorization: Authorization::default(),
             audit: None,
+            enforce_owner_references: false,
             root_ca: None,
             services: BTreeMap::new(),
         }

@@ -61,6 +61,7 @@ impl Api {
             }
             update::check_name(meta::name(&value), name)?;
             self.check_escalation(call, live.unwrap_or(&Value::Null), &value)?;
+            self.check_owner_references(call, live.unwrap_or(&Value::Null), &value)?;
             Ok(value)
         };
         let part = Part::of(subresource);

@@ -41,6 +41,7 @@ impl Api {
     ) -> Result<Reply> {
         let call = gate.call;
         self.check_escalation(call, &Value::Null, &value)?;
+        self.check_owner_references(call, &Value::Null, &value)?;
         // Nobody creates what is on its way out, nor has the time of that.
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
             meta::set(&mut value, field, Value::Null);

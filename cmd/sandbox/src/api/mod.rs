@@ -20,6 +20,7 @@ mod gate;
 mod list;
 mod namespaces;
 mod node_ports;
+mod owner_references;
 mod pods;
 mod priority;
 mod quotas;
@@ -64,6 +65,7 @@ pub struct Api {
     pub(crate) env: Env,
     pub(crate) authorization: Authorization,
     audit: Option<Audit>,
+    enforce_owner_references: bool,
     /// What `kube-root-ca.crt` holds, the `ConfigMap` of each namespace; none if there is no such object.
     root_ca: Option<String>,
     /// Signs the tokens of service accounts; made with the first of them.
@@ -159,6 +161,7 @@ impl Api {
             history,
             authorization,
             audit,
+            enforce_owner_references,
             root_ca,
             services,
         } = options;
@@ -167,6 +170,7 @@ impl Api {
             env,
             authorization,
             audit,
+            enforce_owner_references,
             root_ca,
             signer: OnceLock::new(),
             registry: RwLock::new(Registry::new()),

@@ -110,6 +110,7 @@ impl Api {
         let produce = |old: &Value| {
             check_uid(&call.res, old, &value)?;
             self.check_escalation(call, old, &value)?;
+            self.check_owner_references(call, old, &value)?;
             let mut value = value.clone();
             managed::track(&call.res, writer, Some(old), &mut value);
             Ok(value)
@@ -162,6 +163,7 @@ impl Api {
                 decoded.value["apiVersion"] = version;
             }
             self.check_escalation(call, current, &decoded.value)?;
+            self.check_owner_references(call, current, &decoded.value)?;
             managed::track(&call.res, &writer, Some(current), &mut decoded.value);
             Ok(decoded.value)
         };

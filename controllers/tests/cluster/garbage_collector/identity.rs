@@ -195,7 +195,13 @@ async fn invalid_reference_does_not_affect_other_dependents(f: Fixture) {
         let owner = f.create(&format!("owner-{index}"), &[]).await;
         let before = f.create(&format!("before-{index}"), &[owner.blocking()]).await;
         let ns = if elsewhere { &second } else { &f.ns };
-        let change = json!({"metadata": {"ownerReferences": [with(owner.blocking(), change)]}});
+        // The API server rejects a blocking reference to an unknown kind.
+        let reference = if unknown {
+            owner.reference()
+        } else {
+            owner.blocking()
+        };
+        let change = json!({"metadata": {"ownerReferences": [with(reference, change)]}});
         let bad = f.create_with(f.kind, ns, &format!("bad-{index}"), change).await;
         let after = f.create(&format!("after-{index}"), &[owner.blocking()]).await;
         if unknown {

@@ -9,6 +9,7 @@ mod bindings;
 mod escalation;
 mod impersonation;
 mod kubectl;
+mod owner_references;
 mod reviews;
 mod roles;
 mod tokens;
@@ -29,6 +30,7 @@ pub fn tests() -> Vec<Test> {
         escalation::tests(),
         impersonation::tests(),
         kubectl::tests(),
+        owner_references::tests(),
         reviews::tests(),
         roles::tests(),
         tokens::tests(),
