@@ -19,6 +19,7 @@ use tempfile::TempDir;
 
 use crate::{
     api::Api,
+    audit::AuditLog,
     endpoint::{self, ClientError},
     process::Process,
     real::{self, KUBECONFIG, Servers},
@@ -45,7 +46,7 @@ struct Inner {
     api: Api,
     anonymous: Api,
     kubeconfig: PathBuf,
-    is_sandbox: bool,
+    audit: Option<AuditLog>,
     has_kcm: bool,
     version: (u32, u32),
     git_version: String,
@@ -71,12 +72,15 @@ pub async fn start_sandbox() -> Result<Running, StartError> {
 async fn start_with(assets: Option<&Path>, services: Services) -> Result<Running, StartError> {
     let dir = tempfile::Builder::new().prefix("coxswain-tests-").tempdir()?;
     let kubeconfig = dir.path().join(KUBECONFIG);
-    let servers = if let Some(assets) = assets {
-        Some(real::start(assets, &dir).await?)
+    let (servers, audit) = if let Some(assets) = assets {
+        (Some(real::start(assets, &dir).await?), None)
     } else {
-        let endpoint = sandbox::start(services).await.map_err(StartError::Sandbox)?;
+        let audit = AuditLog::default();
+        let endpoint = sandbox::start(services, &audit)
+            .await
+            .map_err(StartError::Sandbox)?;
         endpoint.write_kubeconfig(&kubeconfig)?;
-        None
+        (None, Some(audit))
     };
     let api = Api::new(endpoint::client(&kubeconfig).await?);
     let anonymous = Api::new(endpoint::anonymous_client(&kubeconfig).await?);
@@ -93,7 +97,7 @@ async fn start_with(assets: Option<&Path>, services: Services) -> Result<Running
         api,
         anonymous,
         kubeconfig,
-        is_sandbox: servers.is_none(),
+        audit,
         has_kcm: servers.as_ref().is_none_or(|servers| servers.has_kcm),
         version: (major, minor),
         git_version: text("gitVersion"),
@@ -104,6 +108,14 @@ async fn start_with(assets: Option<&Path>, services: Services) -> Result<Running
         _servers: servers,
         _dir: dir,
     })
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.cluster.audit().map(AuditLog::write) {
+            eprintln!("failed to write the audit log: {error}");
+        }
+    }
 }
 
 impl Cluster {
@@ -140,7 +152,13 @@ impl Cluster {
     /// Whether the server is ours.
     #[must_use]
     pub fn is_sandbox(&self) -> bool {
-        self.0.is_sandbox
+        self.0.audit.is_some()
+    }
+
+    /// The requests of the product's service accounts. None on the real server, which does not record them.
+    #[must_use]
+    pub fn audit(&self) -> Option<&AuditLog> {
+        self.0.audit.as_ref()
     }
 
     /// Whether someone finishes the deletion of namespaces: KCM, or the sandbox itself.

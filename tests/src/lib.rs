@@ -9,6 +9,7 @@
 //! compiler reports.
 
 pub mod api;
+pub mod audit;
 pub mod certs;
 pub mod cluster;
 pub mod endpoint;
@@ -20,6 +21,7 @@ pub mod process;
 pub mod program;
 pub mod real;
 pub mod reply;
+pub mod roles;
 pub mod runner;
 pub mod sandbox;
 pub mod seeds;

@@ -15,6 +15,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::{Handle, Runtime};
 
 use crate::{
+    audit::AuditLog,
     cluster::{self, Cluster},
     kubectl, time,
 };
@@ -143,12 +144,22 @@ pub fn main(tests: Vec<Test>) -> ExitCode {
     let tier = running.cluster.tier();
     let trial = |test: Test| test.into_trial(running.cluster.clone(), runtime.handle().clone());
     let outcome = libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect());
+    let forbidden = running
+        .cluster
+        .audit()
+        .map(AuditLog::forbidden)
+        .unwrap_or_default();
     drop(running);
     runtime.shutdown_timeout(Duration::from_secs(5));
     println!(
         "tier: {tier}; {} passed, {} failed, {} skipped",
         outcome.num_passed, outcome.num_failed, outcome.num_ignored
     );
+    if !forbidden.is_empty() {
+        return fail(&format!(
+            "requests of the controllers were forbidden:\n{forbidden}"
+        ));
+    }
     outcome.exit_code()
 }
 

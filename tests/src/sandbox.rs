@@ -4,14 +4,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use coxswain_sandbox::{Authorization, Options, Sandbox, Server};
 
-use crate::{cluster::Services, endpoint::Endpoint};
+use crate::{audit::AuditLog, cluster::Services, endpoint::Endpoint};
 
 /// Starts it on a free loopback port; it runs until the runtime ends.
 #[expect(
     clippy::disallowed_methods,
     reason = "the server belongs to the runtime, which ends it"
 )]
-pub async fn start(services: Services) -> Result<Endpoint, String> {
+pub async fn start(services: Services, audit: &AuditLog) -> Result<Endpoint, String> {
     let server = Server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
         .await
         .map_err(|e| e.to_string())?;
@@ -23,6 +23,7 @@ pub async fn start(services: Services) -> Result<Endpoint, String> {
     // As the real tier is started.
     let options = Options {
         authorization: Authorization::Rbac,
+        audit: Some(audit.hook()),
         enforce_owner_references: true,
         services,
         ..Options::default()

@@ -1,15 +1,18 @@
 //! The controllers under test: one manager for the whole run, started by the first test.
+//!
+//! It runs under the roles of `deploy/`: its process has the service account of the deployment, and each controller its own. The
+//! hollow-kubelet is not deployed and runs as an administrator.
 
 use std::time::Duration;
 
 use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
 use coxswain_controllers::{api, hollow_kubelet};
 use coxswain_manager::cache::Scope;
-use coxswain_manager::client::Transport;
+use coxswain_manager::client::{ServiceAccounts, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, Options};
 use coxswain_manager::serve::Checks;
-use coxswain_tests::{Cluster, fixtures, time};
+use coxswain_tests::{Cluster, fixtures, roles, time};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use prometheus::Registry;
 use tokio::sync::OnceCell;
@@ -70,10 +73,31 @@ async fn start(c: &Cluster) -> RunningManager {
     let env = Env::system(&tasks);
     let registry = Registry::new();
     let kubeconfig = Kubeconfig::read_from(c.kubeconfig()).expect("a kubeconfig");
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .expect("a configuration");
-    let transport = Transport::connect(&config, "test", &env.clock, &registry).expect("a transport");
+    let (kubelet, _) = manager(&env, &config, &Registry::new());
+    run(&env, kubelet, |it| it.name == hollow_kubelet::NAME);
+    // kube-controller-manager may run instead of the other controllers.
+    if !c.runs_kcm_instead_of_ours() {
+        roles::create_all(c).await;
+        config.auth_info.token = Some(roles::token(c, "coxswain").await.into());
+        let (mut manager, transport) = manager(&env, &config, &registry);
+        let issuer = transport.unfenced("service-account-tokens", None);
+        let anonymous = transport.without_credentials(&config).expect("a transport");
+        manager.use_service_accounts(ServiceAccounts::new(&env, issuer, anonymous, roles::NAMESPACE));
+        run(&env, manager, |it| it.name != hollow_kubelet::NAME);
+    }
+    RunningManager {
+        env,
+        registry,
+        _tasks: tasks,
+    }
+}
+
+/// Returns a manager with the credentials of `config`, and its transport.
+fn manager(env: &Env, config: &Config, registry: &Registry) -> (Manager, Transport) {
+    let transport = Transport::connect(config, "test", &env.clock, registry).expect("a transport");
     let options = Options {
         name: "coxswain",
         limit: None,
@@ -81,7 +105,12 @@ async fn start(c: &Cluster) -> RunningManager {
         start_interval: Duration::ZERO,
         shutdown_timeout: None,
     };
-    let mut manager = Manager::new(&env, &registry, &Checks::new(), transport, options).expect("a manager");
+    let manager = Manager::new(env, registry, &Checks::new(), transport.clone(), options);
+    (manager.expect("a manager"), transport)
+}
+
+/// Runs controllers until the process ends.
+fn run(env: &Env, mut manager: Manager, enabled: impl Fn(&Descriptor) -> bool) {
     let settings = Settings {
         instance: "test".to_owned(),
         assume_no_kube_controller_manager: true,
@@ -92,14 +121,7 @@ async fn start(c: &Cluster) -> RunningManager {
         },
         ..Settings::default()
     };
-    // In that mode only hollow-kubelet runs here.
-    let kcm = c.runs_kcm_instead_of_ours();
-    let enabled = |it: &Descriptor| (!kcm || it.name == hollow_kubelet::NAME).then_some(EnabledBy::Name);
+    let enabled = |it: &Descriptor| enabled(it).then_some(EnabledBy::Name);
     registry::host(&mut manager, enabled, &settings).expect("hosted");
     drop(env.tasks.spawn(manager.run(None, CancellationToken::new())));
-    RunningManager {
-        env,
-        registry,
-        _tasks: tasks,
-    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
+use coxswain_tests::audit::AuditLog;
 use coxswain_tests::{Api, Program, endpoint, fixtures, program, sandbox as server, time};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
@@ -111,7 +112,9 @@ struct Stuck {
 impl Stuck {
     async fn start(arguments: &[&str]) -> Self {
         let files = tempfile::tempdir().expect("a directory");
-        let mut endpoint = server::start(BTreeMap::new()).await.expect("a server");
+        let mut endpoint = server::start(BTreeMap::new(), &AuditLog::default())
+            .await
+            .expect("a server");
         let direct = files.path().join("direct");
         endpoint.write_kubeconfig(&direct).expect("a file");
         let api = Api::new(endpoint::client(&direct).await.expect("a client"));
