@@ -12,6 +12,7 @@ mod misconfigured;
 mod monitoring;
 mod prometheus;
 mod rights;
+mod roles;
 mod static_pod;
 mod webhooks;
 mod workloads;
@@ -21,13 +22,14 @@ use std::net::SocketAddr;
 
 use coxswain_controllers::registry::{CONTROLLERS, Descriptor};
 use coxswain_tests::cluster::{self, Running};
+use coxswain_tests::roles::NAMESPACE;
 use coxswain_tests::{Cluster, Program, Test, fixtures, program, test, time};
 use http::Method;
 use serde_json::Value;
 use tokio::sync::RwLockWriteGuard;
 
 use self::crds::crd_may_be_created_late_and_recreated;
-use self::instances::{Instances, NAMESPACE};
+use self::instances::Instances;
 use self::kubectl::{examples_of_the_readme_work, helm_test_succeeds, kubectl_applies_all_without_warnings};
 use self::misconfigured::{
     missing_permission_is_logged, missing_webhook_certificate_is_logged, old_crd_is_logged,
@@ -49,7 +51,7 @@ const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const WITHOUT_COLLECTOR: &str = "without-garbage-collector";
 
 pub fn tests() -> Vec<Test> {
-    vec![
+    let tests = vec![
         test!(default_has_a_leader_and_a_warm_standby),
         test!(standalone_is_not_forbidden_any_request),
         test!(each_account_has_only_the_rights_of_its_controller),
@@ -64,7 +66,8 @@ pub fn tests() -> Vec<Test> {
         test!(static_pod_is_the_pod_of_standalone),
         test!(kubectl_applies_all_without_warnings).since(1, 29),
         test!(examples_of_the_readme_work).since(1, 29),
-    ]
+    ];
+    [tests, roles::tests()].concat()
 }
 
 /// Controllers that run in the deployment.
@@ -119,6 +122,7 @@ async fn deploy(own: &OwnCluster, folder: &str, components: &[&str]) -> Deployed
             deployment = Some(stored);
         }
     }
+    coxswain_tests::roles::remove_rule(c).await;
     webhooks::redirect(own).await;
     let mut pod = deployment.expect("a Deployment")["spec"]["template"]["spec"].take();
     let container = pod["containers"][0].take();

@@ -4,20 +4,16 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use coxswain_tests::{Cluster, Program, fixtures, program, time};
+use coxswain_tests::{Cluster, Program, program, roles, time};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::rights::roles_are_loaded;
 use super::{Deployed, OwnCluster};
 use crate::PROGRAM;
 
 /// Each step takes about a second; all processes run at the same time.
 const STEP_TIMEOUT: Duration = Duration::from_mins(2);
-
-/// Namespace of the service accounts.
-pub const NAMESPACE: &str = "coxswain-system";
 
 pub struct Instances {
     programs: Vec<Program>,
@@ -36,7 +32,7 @@ impl Instances {
     /// API server has not loaded a role yet.
     pub async fn start(&mut self, own: &OwnCluster, deployed: &Deployed) -> &Program {
         let c = &own.running.cluster;
-        roles_are_loaded(c).await;
+        roles::loaded(c).await;
         let kubeconfig = self.kubeconfig(c, &deployed.account).await;
         // All processes run on one machine. The first one is behind the Service of the webhooks.
         let webhooks = if self.programs.is_empty() {
@@ -61,9 +57,7 @@ impl Instances {
     }
 
     async fn kubeconfig(&self, c: &Cluster, account: &str) -> PathBuf {
-        let path = format!("{}/{account}/token", fixtures::core(NAMESPACE, "serviceaccounts"));
-        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-        let token = c.api().post(&path, request).await.expect(201)["status"]["token"].clone();
+        let token = roles::token(c, account).await;
         let text = fs::read(c.kubeconfig()).expect("the kubeconfig of the administrator");
         let mut kubeconfig: Value = serde_json::from_slice(&text).expect("it is written as JSON");
         kubeconfig["users"][0]["user"] = json!({"token": token});

@@ -1,9 +1,9 @@
 //! Rights of each service account, decided by the API server.
 
-use coxswain_tests::{Cluster, time};
-use serde_json::{Value, json};
+use coxswain_tests::roles::NAMESPACE;
+use coxswain_tests::{Cluster, roles, time};
+use serde_json::json;
 
-use super::instances::NAMESPACE;
 use super::{deploy, own_cluster};
 
 /// A right that is asked for: account, verb, API group, resource with subresource, and name.
@@ -125,46 +125,5 @@ async fn is_allowed(c: &Cluster, (account, verb, group, resource, name): Right) 
         "subresource": subresource, "name": name,
     });
     let user = format!("system:serviceaccount:{NAMESPACE}:{account}");
-    is_user_allowed(c, &user, &attributes).await
-}
-
-/// Returns the decision of the API server, by a `SubjectAccessReview`.
-async fn is_user_allowed(c: &Cluster, user: &str, attributes: &Value) -> bool {
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-        "spec": {"user": user, "resourceAttributes": attributes},
-    });
-    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-    c.api().post(path, review).await.expect(201)["status"]["allowed"] == true
-}
-
-/// Waits until the API server has loaded all roles and bindings that exist. It loads each kind in the order of creation, so that
-/// the right of a later role and binding is granted last.
-pub async fn roles_are_loaded(c: &Cluster) {
-    let api_group = "rbac.authorization.k8s.io";
-    let version = format!("{api_group}/v1");
-    for (prefix, root) in [
-        ("Cluster", format!("/apis/{version}/cluster")),
-        ("", format!("/apis/{version}/namespaces/{NAMESPACE}/")),
-    ] {
-        let kind = format!("{prefix}Role");
-        let role = json!({
-            "apiVersion": version, "kind": kind, "metadata": {"generateName": "loaded-"},
-            "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}],
-        });
-        let role = c.api().post(&format!("{root}roles"), role).await.expect(201);
-        let name = role["metadata"]["name"].as_str().expect("a name");
-        let binding = json!({
-            "apiVersion": version, "kind": format!("{prefix}RoleBinding"), "metadata": {"name": name},
-            "roleRef": {"apiGroup": api_group, "kind": kind, "name": name},
-            "subjects": [{"apiGroup": api_group, "kind": "User", "name": name}],
-        });
-        let bindings = format!("{root}rolebindings");
-        c.api().post(&bindings, binding).await.expect(201);
-        let loaded = time::eventually(time::ANSWER, async || {
-            let attributes = json!({"namespace": NAMESPACE, "verb": "get", "resource": "configmaps"});
-            is_user_allowed(c, name, &attributes).await.then_some(())
-        });
-        assert!(loaded.await.is_some(), "{kind} {name} is not loaded");
-    }
+    roles::is_allowed(c, &user, &attributes).await
 }

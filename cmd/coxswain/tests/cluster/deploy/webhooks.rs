@@ -7,9 +7,10 @@ use coxswain_controllers::api::app_service::APP_SERVICES;
 use coxswain_manager::webhook::{mutating_path, validating_path};
 use coxswain_tests::Cluster;
 use coxswain_tests::fixtures::{self, JSON_PATCH, MERGE};
+use coxswain_tests::roles::NAMESPACE;
 use serde_json::{Value, json};
 
-use super::instances::{Instances, NAMESPACE};
+use super::instances::Instances;
 use super::{OwnCluster, deploy, own_cluster};
 
 /// Name of the Service, its Secret and the webhook configurations.
