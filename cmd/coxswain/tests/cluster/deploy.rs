@@ -25,7 +25,7 @@ use coxswain_tests::cluster::{self, Running};
 use coxswain_tests::roles::NAMESPACE;
 use coxswain_tests::{Cluster, Program, Test, fixtures, program, test, time};
 use http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::RwLockWriteGuard;
 
 use self::crds::crd_may_be_created_late_and_recreated;
@@ -55,7 +55,7 @@ pub fn tests() -> Vec<Test> {
         test!(default_has_a_leader_and_a_warm_standby),
         test!(standalone_is_not_forbidden_any_request),
         test!(each_account_has_only_the_rights_of_its_controller),
-        test!(webhooks_and_election_need_only_their_own_roles),
+        test!(webhooks_yielding_and_election_need_only_their_own_roles),
         test!(crd_may_be_created_late_and_recreated),
         test!(webhooks_are_called_through_their_service),
         test!(old_crd_is_logged),
@@ -94,10 +94,10 @@ async fn own_cluster() -> OwnCluster {
     }
 }
 
-/// Service account, container and arguments of the Deployment.
+/// The Deployment: its service account, the spec of its pods, and the arguments of their container.
 struct Deployed {
     account: String,
-    container: Value,
+    pod: Value,
     arguments: Vec<String>,
 }
 
@@ -124,12 +124,11 @@ async fn deploy(own: &OwnCluster, folder: &str, components: &[&str]) -> Deployed
     }
     coxswain_tests::roles::remove_rule(c).await;
     webhooks::redirect(own).await;
-    let mut pod = deployment.expect("a Deployment")["spec"]["template"]["spec"].take();
-    let container = pod["containers"][0].take();
+    let pod = deployment.expect("a Deployment")["spec"]["template"]["spec"].take();
     Deployed {
         account: pod["serviceAccountName"].as_str().expect("an account").to_owned(),
-        arguments: serde_json::from_value(container["args"].clone()).expect("arguments"),
-        container,
+        arguments: serde_json::from_value(pod["containers"][0]["args"].clone()).expect("arguments"),
+        pod,
     }
 }
 
@@ -138,13 +137,14 @@ async fn default_has_a_leader_and_a_warm_standby(_: Cluster) {
     let own = own_cluster().await;
     let c = &own.running.cluster;
     let deployed = deploy(&own, "base", &[]).await;
+    satisfies_restricted(&deployed.pod);
     let mut instances = Instances::new();
     for _ in 0..2 {
         instances.start(&own, &deployed).await;
     }
     for program in instances.programs() {
         for probe in ["livenessProbe", "readinessProbe"] {
-            let path = deployed.container[probe]["httpGet"]["path"].as_str();
+            let path = deployed.pod["containers"][0][probe]["httpGet"]["path"].as_str();
             probe_succeeds(program, path.expect("a path")).await;
         }
     }
@@ -164,6 +164,16 @@ async fn default_has_a_leader_and_a_warm_standby(_: Cluster) {
     workloads::sample(c, &instances).await;
     assert_eq!(instances.forbidden().await, "");
     instances.stop().await;
+}
+
+/// Asserts the fields that the Pod Security Standard `restricted`, which the namespace enforces, requires.
+fn satisfies_restricted(pod: &Value) {
+    let (of_pod, container) = (&pod["securityContext"], &pod["containers"][0]["securityContext"]);
+    assert_eq!(of_pod["runAsNonRoot"], true);
+    assert_eq!(of_pod["seccompProfile"]["type"], "RuntimeDefault");
+    assert_eq!(container["allowPrivilegeEscalation"], false);
+    assert_eq!(container["capabilities"], json!({"drop": ["ALL"]}));
+    assert!(pod["hostNetwork"].is_null() && pod["volumes"].is_null(), "{pod}");
 }
 
 /// Every kind of request that the controllers send.
@@ -217,11 +227,10 @@ async fn default_roles_cover_custom_resources(c: &Cluster) {
 }
 
 /// Without the garbage collector, whose role includes most other permissions.
-async fn webhooks_and_election_need_only_their_own_roles(_: Cluster) {
+async fn webhooks_yielding_and_election_need_only_their_own_roles(_: Cluster) {
     let own = own_cluster().await;
     let c = &own.running.cluster;
     let mut deployed = deploy(&own, "base", &[WITHOUT_COLLECTOR]).await;
-    deployed.arguments.push(NO_KCM.to_owned());
     let mut instances = Instances::new();
     let program = instances.start(&own, &deployed).await;
     // Not ready before the certificate is issued.
@@ -233,6 +242,14 @@ async fn webhooks_and_election_need_only_their_own_roles(_: Cluster) {
             .until("a bundle", async || client().await["caBundle"].is_string())
             .await;
     }
+    // Controllers that yield read the Lease and recent writes of kube-controller-manager.
+    let kcm = fixtures::leases("kube-system") + "/kube-controller-manager";
+    instances
+        .until("a search for kube-controller-manager", async || {
+            let found_none = "Found no lease and no recent writes of kube-controller-manager";
+            instances.programs()[0].log().contains(found_none) || c.api().get(&kcm).await.status == 200
+        })
+        .await;
     assert_eq!(instances.forbidden().await, "");
     instances.stop().await;
 
