@@ -92,12 +92,9 @@ fn collection(document: &str) -> String {
         plural = format!("{stem}ies");
     }
     let metadata = document.split_once("\nmetadata:\n").expect("metadata").1;
-    let metadata = metadata.lines().take_while(|line| line.starts_with(' '));
+    let mut metadata = metadata.lines().take_while(|line| line.starts_with(' '));
     let root = if version.contains('/') { "apis" } else { "api" };
-    match metadata
-        .filter_map(|line| line.strip_prefix("  namespace: "))
-        .next()
-    {
+    match metadata.find_map(|line| line.strip_prefix("  namespace: ")) {
         Some(namespace) => format!("/{root}/{version}/namespaces/{namespace}/{plural}"),
         None => format!("/{root}/{version}/{plural}"),
     }

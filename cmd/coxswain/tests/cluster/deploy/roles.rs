@@ -88,7 +88,7 @@ async fn controller(name: &str) {
 }
 
 /// Starts the program under the roles of its access, of its election and of files in `deploy/base`, until it has used all roles
-/// whose names start with `part`.
+/// with names that start with `part`.
 async fn uses_its_roles(part: &str, files: &[&str], arguments: &[&str]) {
     let own = own_cluster().await;
     let c = &own.running.cluster;
