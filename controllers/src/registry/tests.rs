@@ -112,6 +112,60 @@ fn every_deployed_controller_has_a_role() {
     }
 }
 
+#[test]
+fn chart_has_exactly_the_deployed_controllers() {
+    let deployed = || CONTROLLERS.iter().filter(|it| it.enabled_by_default);
+    let entry = |it: &Descriptor| {
+        let (name, account, yields) = (it.name, it.service_account, it.yields);
+        format!("- name: {name}\n  serviceAccount: {account}\n  yields: {yields}\n")
+    };
+    let chart = file("deploy/chart/files/controllers.yaml");
+    let (_, entries) = chart.split_at(chart.find("- name").expect("an entry"));
+    assert_eq!(entries, deployed().map(entry).collect::<String>());
+
+    let schema: Value = serde_json::from_str(&file("deploy/chart/values.schema.json")).expect("JSON");
+    let enabled = deployed().map(|it| it.name.to_owned());
+    let disabled = deployed().map(|it| format!("-{}", it.name));
+    let values: Vec<String> = ["*".to_owned()]
+        .into_iter()
+        .chain(enabled)
+        .chain(disabled)
+        .collect();
+    assert_eq!(
+        schema["properties"]["controllers"]["items"]["enum"],
+        json!(values)
+    );
+}
+
+/// Role files of controllers and the accounts in them, in both directions.
+#[test]
+fn every_role_file_belongs_to_a_deployed_controller() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/base/roles");
+    let files = std::fs::read_dir(folder).expect("a folder");
+    let files = files.map(|it| it.expect("a file").file_name().into_string().expect("UTF-8"));
+    let mut files: Vec<String> = files.filter(|it| it.ends_with("-controller.yaml")).collect();
+    files.sort();
+    let roles: Vec<&str> = CONTROLLERS.iter().filter_map(|it| it.role).collect();
+    assert_eq!(files, roles);
+    for it in CONTROLLERS {
+        let text = it
+            .role
+            .map(|role| file(&format!("deploy/base/roles/{role}")))
+            .unwrap_or_default();
+        let accounts = text.split("kind: ServiceAccount\n").skip(1);
+        let names =
+            accounts.filter_map(|account| account.lines().find_map(|line| line.strip_prefix("  name: ")));
+        for name in names {
+            let expected = ["coxswain", it.service_account];
+            assert!(
+                expected.contains(&name),
+                "{name} is not the account of {}",
+                it.name
+            );
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_enabled_controller_is_hosted() {
     let tasks = TaskSet::new();
