@@ -37,7 +37,13 @@ pub struct Request {
 
 /// The distinct requests of one sandbox. Clones share them.
 #[derive(Clone, Default)]
-pub struct AuditLog(Arc<Mutex<BTreeSet<Request>>>);
+pub struct AuditLog(Arc<Mutex<Records>>);
+
+#[derive(Default)]
+struct Records {
+    requests: BTreeSet<Request>,
+    ignored: bool,
+}
 
 impl AuditLog {
     /// Returns the function that a sandbox calls.
@@ -47,15 +53,26 @@ impl AuditLog {
         let prefix = format!("system:serviceaccount:{NAMESPACE}:");
         Box::new(move |record| {
             if let Some(account) = record.user.strip_prefix(&prefix) {
-                log.lock().insert(Request::new(account, record));
+                let mut records = log.lock();
+                if !records.ignored {
+                    records.requests.insert(Request::new(account, record));
+                }
             }
         })
+    }
+
+    /// Drops the requests so far and ignores later ones, for a test that removes permissions.
+    pub fn ignore(&self) {
+        *self.lock() = Records {
+            requests: BTreeSet::new(),
+            ignored: true,
+        };
     }
 
     /// The requests so far.
     #[must_use]
     pub fn requests(&self) -> BTreeSet<Request> {
-        self.lock().clone()
+        self.lock().requests.clone()
     }
 
     /// The requests that were answered with 403, one per line. Empty if there are none.
@@ -63,6 +80,7 @@ impl AuditLog {
     pub fn forbidden(&self) -> String {
         let lines: Vec<String> = self
             .lock()
+            .requests
             .iter()
             .filter(|it| !it.allowed)
             .map(Request::to_string)
@@ -75,7 +93,12 @@ impl AuditLog {
         let Some(directory) = env::var_os(DIRECTORY) else {
             return Ok(());
         };
-        let lines: Vec<String> = self.lock().iter().map(|it| it.to_json().to_string()).collect();
+        let lines: Vec<String> = self
+            .lock()
+            .requests
+            .iter()
+            .map(|it| it.to_json().to_string())
+            .collect();
         let file = tempfile::Builder::new().suffix(".jsonl").tempfile_in(directory)?;
         fs::write(file.path(), lines.join("\n"))?;
         file.keep()?;
@@ -98,7 +121,7 @@ impl AuditLog {
         Ok(all)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<Request>> {
+    fn lock(&self) -> MutexGuard<'_, Records> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

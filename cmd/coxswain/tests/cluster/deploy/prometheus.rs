@@ -6,12 +6,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
 
+use coxswain_tests::roles::NAMESPACE;
 use coxswain_tests::{Api, Cluster, certs, fixtures, program, time};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use super::instances::{Instances, NAMESPACE};
+use super::instances::Instances;
 use super::{NO_KCM, deploy, manifests, monitoring, own_cluster};
 
 /// The folder of the serving certificate in the pod.

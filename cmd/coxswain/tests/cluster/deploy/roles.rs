@@ -107,7 +107,7 @@ async fn uses_its_roles(part: &str, files: &[&str], arguments: &[&str]) {
     ];
     let deployed = Deployed {
         account: ACCOUNT.to_owned(),
-        container: Value::Null,
+        pod: Value::Null,
         arguments: arguments
             .iter()
             .chain(&common)
