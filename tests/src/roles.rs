@@ -237,22 +237,16 @@ impl Rule {
     /// The permissions that the rule grants. A rule for all resources grants one per verb.
     #[must_use]
     pub fn permissions(&self) -> Vec<Permission<'_>> {
-        let any = [String::new()];
-        let names = if self.names.is_empty() {
-            &any[..]
+        let names = self.names.iter().map(String::as_str);
+        let names: Vec<&str> = if self.names.is_empty() {
+            vec![""]
         } else {
-            &self.names
+            names.collect()
         };
         let mut all = Vec::new();
         for group in &self.groups {
             for resource in &self.resources {
-                for name in names {
-                    // `any` does not outlive this function.
-                    let name = self
-                        .names
-                        .iter()
-                        .find(|it| *it == name)
-                        .map_or("", String::as_str);
+                for name in &names {
                     all.extend(self.verbs.iter().map(|verb| Permission {
                         rule: self,
                         group,

@@ -65,7 +65,7 @@ async fn webhooks_need_only_their_own_roles(_: Cluster) {
     uses_its_roles("webhook", &files, &arguments).await;
 }
 
-/// With one controller that yields and does not read Deployments and ReplicaSets itself.
+/// With one controller that yields, and that does not need the permissions of `yielding.yaml` itself.
 async fn yielding_needs_only_its_own_roles(_: Cluster) {
     let name = replicaset::REPLICATION_CONTROLLER_NAME;
     let others = CONTROLLERS.iter().filter(|it| it.name != name);
