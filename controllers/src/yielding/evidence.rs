@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use coxswain_manager::client::{Client, ClientError, ListQuery, Term, View};
 use coxswain_manager::env::Env;
+use coxswain_manager::object::decode::null_is_default;
 use coxswain_manager::object::{LoggedObject, Resource};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -60,6 +61,8 @@ pub(super) struct Searcher {
 
 #[derive(Deserialize)]
 struct Page {
+    /// API servers send null for an empty list of metadata.
+    #[serde(deserialize_with = "null_is_default")]
     items: Vec<Value>,
 }
 
@@ -153,5 +156,17 @@ impl Searcher {
             ),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_is_an_empty_list() {
+        let page: Page = serde_json::from_str(r#"{"items": null}"#).expect("a page");
+        assert!(page.items.is_empty());
+        assert!(serde_json::from_str::<Page>("{}").is_err(), "not a list");
     }
 }
