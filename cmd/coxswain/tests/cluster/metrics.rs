@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use coxswain_tests::cluster::{self, Cluster};
 use coxswain_tests::metrics::{self, Reference};
 use coxswain_tests::{Program, Test, certs, fixtures, program, test, time};
@@ -51,6 +52,10 @@ async fn metrics_reference_is_up_to_date(_: Cluster) {
     let Some(complete) = complete.await else {
         panic!("one of {LATE:?} is missing:\n{}\n{}", page().await, program.log());
     };
+    for usage in ["client", "serving", "webhook"] {
+        let series = format!("coxswain_certificate_expiration_timestamp_seconds{{usage=\"{usage}\"}} ");
+        assert!(complete.contains(&series), "{series}: {complete}");
+    }
     let mut rows = metrics::rows(&complete);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let reference = Reference::read(&root);
@@ -103,7 +108,13 @@ async fn start(c: &Cluster, files: &Path) -> Program {
 
     let text = fs::read(c.kubeconfig()).expect("the kubeconfig of the administrator");
     let mut kubeconfig: Value = serde_json::from_slice(&text).expect("it is written as JSON");
-    kubeconfig["users"][0]["user"] = json!({"token": token});
+    // The API server does not trust the certificate, and authenticates the token.
+    let client = certs::client().expect("a certificate");
+    kubeconfig["users"][0]["user"] = json!({
+        "token": token,
+        "client-certificate-data": BASE64_STANDARD.encode(client.cert),
+        "client-key-data": BASE64_STANDARD.encode(client.key),
+    });
     let pair = certs::generate().expect("certificates");
     for (file, text) in [
         ("kubeconfig", kubeconfig.to_string()),
