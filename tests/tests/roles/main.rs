@@ -22,7 +22,7 @@ async fn rules_and_recorded_requests_correspond() {
     let permissions: Vec<_> = rules.iter().flat_map(roles::Rule::permissions).collect();
     assert!(permissions.len() > 100, "only {} permissions", permissions.len());
 
-    let forbidden = requests.iter().filter(|it| !it.allowed).map(|it| it.to_string());
+    let forbidden = requests.iter().filter(|it| !it.allowed).map(ToString::to_string);
     let unused = permissions
         .iter()
         .filter(|it| {
