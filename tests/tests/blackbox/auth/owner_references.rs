@@ -16,7 +16,7 @@ async fn owner_references_require_permissions(c: Cluster) {
     let maps = core(&ns, "configmaps");
     create(&c, &maps, &config_map("owner")).await;
     let owner = c.api().get(&format!("{maps}/owner")).await.expect(200);
-    let owned = |name: &str, blocks: bool| {
+    let dependent = |name: &str, blocks: bool| {
         let mut map = config_map(name);
         map["metadata"]["ownerReferences"] = json!([{
             "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"],
@@ -37,17 +37,17 @@ async fn owner_references_require_permissions(c: Cluster) {
         json!([rule(&["create", "update"], "", &["configmaps"])]),
     )
     .await;
-    send_as(&c, bob, Method::POST, &maps, owned("a", false))
+    send_as(&c, bob, Method::POST, &maps, dependent("a", false))
         .await
         .expect(201);
-    let reply = send_as(&c, bob, Method::POST, &maps, owned("b", true)).await;
+    let reply = send_as(&c, bob, Method::POST, &maps, dependent("b", true)).await;
     let message = "configmaps \"b\" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you \
                    can't set finalizers on: , <nil>";
     forbidden(&reply, message);
     let message =
         "configmaps \"a\" is forbidden: cannot set an ownerRef on a resource you can't delete: , <nil>";
     forbidden(&put(bob, config_map("a")).await, message);
-    put(bob, owned("a", false)).await.expect(200);
+    put(bob, dependent("a", false)).await.expect(200);
 
     let eve = &*user(&ns, "eve");
     let rules = json!([
@@ -55,9 +55,9 @@ async fn owner_references_require_permissions(c: Cluster) {
         rule(&["update"], "", &["configmaps/finalizers"]),
     ]);
     grant(&c, &ns, eve, rules).await;
-    send_as(&c, eve, Method::POST, &maps, owned("b", true))
+    send_as(&c, eve, Method::POST, &maps, dependent("b", true))
         .await
         .expect(201);
     put(eve, config_map("a")).await.expect(200);
-    put(eve, owned("a", true)).await.expect(200);
+    put(eve, dependent("a", true)).await.expect(200);
 }
