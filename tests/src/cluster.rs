@@ -61,22 +61,28 @@ pub async fn start() -> Result<Running, StartError> {
 /// As [`start`]. The sandbox, behind whose Services no pod runs, is told where those are that webhooks are reached through.
 pub async fn start_knowing(services: Services) -> Result<Running, StartError> {
     let assets = env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty());
-    start_with(assets.as_deref().map(Path::new), services).await
+    start_with(assets.as_deref().map(Path::new), services, true).await
 }
 
-/// Starts the sandbox, whatever the environment says.
+/// Starts the sandbox, whatever the environment says, with the admission plugins of the real tier.
 pub async fn start_sandbox() -> Result<Running, StartError> {
-    start_with(None, Services::new()).await
+    start_with(None, Services::new(), false).await
 }
 
-async fn start_with(assets: Option<&Path>, services: Services) -> Result<Running, StartError> {
+/// The real server has no `OwnerReferencesPermissionEnforcement`: its plugin rejects references to the kind of a CRD until half a
+/// minute after the creation of the CRD.
+async fn start_with(
+    assets: Option<&Path>,
+    services: Services,
+    enforce_owner_references: bool,
+) -> Result<Running, StartError> {
     let dir = tempfile::Builder::new().prefix("coxswain-tests-").tempdir()?;
     let kubeconfig = dir.path().join(KUBECONFIG);
     let (servers, audit) = if let Some(assets) = assets {
         (Some(real::start(assets, &dir).await?), None)
     } else {
         let audit = AuditLog::default();
-        let endpoint = sandbox::start(services, &audit)
+        let endpoint = sandbox::start(services, &audit, enforce_owner_references)
             .await
             .map_err(StartError::Sandbox)?;
         endpoint.write_kubeconfig(&kubeconfig)?;

@@ -140,7 +140,6 @@ async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError>
         format!("--service-account-key-file={}", verifier.display()),
         format!("--service-account-signing-key-file={}", signer.display()),
         "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
-        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--allow-privileged=true".to_owned(),
     ];

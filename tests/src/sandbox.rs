@@ -11,7 +11,11 @@ use crate::{audit::AuditLog, cluster::Services, endpoint::Endpoint};
     clippy::disallowed_methods,
     reason = "the server belongs to the runtime, which ends it"
 )]
-pub async fn start(services: Services, audit: &AuditLog) -> Result<Endpoint, String> {
+pub async fn start(
+    services: Services,
+    audit: &AuditLog,
+    enforce_owner_references: bool,
+) -> Result<Endpoint, String> {
     let server = Server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
         .await
         .map_err(|e| e.to_string())?;
@@ -24,7 +28,7 @@ pub async fn start(services: Services, audit: &AuditLog) -> Result<Endpoint, Str
     let options = Options {
         authorization: Authorization::Rbac,
         audit: Some(audit.hook()),
-        enforce_owner_references: true,
+        enforce_owner_references,
         services,
         ..Options::default()
     };

@@ -112,7 +112,7 @@ struct Stuck {
 impl Stuck {
     async fn start(arguments: &[&str]) -> Self {
         let files = tempfile::tempdir().expect("a directory");
-        let mut endpoint = server::start(BTreeMap::new(), &AuditLog::default())
+        let mut endpoint = server::start(BTreeMap::new(), &AuditLog::default(), false)
             .await
             .expect("a server");
         let direct = files.path().join("direct");

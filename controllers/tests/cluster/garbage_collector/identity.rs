@@ -195,7 +195,7 @@ async fn invalid_reference_does_not_affect_other_dependents(f: Fixture) {
         let owner = f.create(&format!("owner-{index}"), &[]).await;
         let before = f.create(&format!("before-{index}"), &[owner.blocking()]).await;
         let ns = if elsewhere { &second } else { &f.ns };
-        // The API server rejects a blocking reference to an unknown kind.
+        // OwnerReferencesPermissionEnforcement rejects a blocking reference to an unknown kind.
         let reference = if unknown {
             owner.reference()
         } else {

@@ -1,6 +1,6 @@
 //! The admission plugin `OwnerReferencesPermissionEnforcement`: permissions that ownerReferences require.
 
-use coxswain_tests::{Cluster, Test, test};
+use coxswain_tests::{Cluster, Need, Test, test};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{forbidden, grant, rule, send_as, user};
 use crate::support::{config_map, core, create};
 
 pub fn tests() -> Vec<Test> {
-    vec![test!(owner_references_require_permissions)]
+    vec![test!(owner_references_require_permissions).needs(Need::Sandbox)]
 }
 
 async fn owner_references_require_permissions(c: Cluster) {
