@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Removes each rule of the deployed roles in turn and prints the test that fails without it, or NO TEST FAILS.
 #
-#   tests/remove-rules.sh [PATTERN]    only rules whose id contains the pattern
+#   tests/remove-rules.sh [TEXT]    only rules with an id that contains the text
 #
 # The most likely test runs first; the other tests of the deployment and the suite of the controllers run only if it passes.
 set -euo pipefail
@@ -19,6 +19,12 @@ rules() {
     section == "metadata:" && /^  namespace:/ { namespace = $2 "/" }
     section == "rules:" && /^- apiGroups:/ { print kind "/" namespace name "/" at++ }
   ' deploy/base/roles/[!u]*.yaml
+}
+
+selected=$(rules | grep -F -- "${1:-}") || {
+  printf 'No rule has an id that contains %s. The ids:\n' "$1" >&2
+  rules >&2
+  exit 1
 }
 
 executables=$(cargo test --workspace --test cluster --no-run 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$/\1/p')
@@ -46,7 +52,7 @@ likely() {
   esac
 }
 
-for rule in $(rules | grep -F -- "${1:-}"); do
+for rule in $selected; do
   found=$(failed "$deploy" "$(likely "$rule")")
   [ -n "$found" ] || found=$(failed "$deploy" deploy::)
   [ -n "$found" ] || found=$(failed "$controllers")
