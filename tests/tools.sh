@@ -3,7 +3,7 @@
 # downloads are packages, by their ordinary clients: from newer releases of Debian (unpacked, not installed: root is not needed),
 # from PyPI and from cargo's default registry. They are kept in a cache outside the work tree; a second run needs no network.
 #
-#   env $(tests/tools.sh) cargo test --workspace     # all that tests run
+#   env $(tests/tools.sh) bash                       # a shell with all that tests run
 #   tests/tools.sh HELM CARGO_DENY                   # only these
 #
 # A variable that is set already is printed as it is. A program that cannot be provided is an error: one line says why.

@@ -27,6 +27,7 @@ pub mod sandbox;
 pub mod seeds;
 pub mod time;
 pub mod tls;
+pub mod tools;
 pub mod watch;
 pub mod webhook;
 

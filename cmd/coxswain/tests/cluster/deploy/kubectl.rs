@@ -1,11 +1,11 @@
 //! `kubectl apply` of `deploy/`, the examples of `deploy/README.md`, and `helm test`.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::{env, fs};
 
-use coxswain_tests::kubectl::{self, Kubectl};
-use coxswain_tests::{Cluster, program};
+use coxswain_tests::kubectl::Kubectl;
+use coxswain_tests::{Cluster, program, tools};
 
 use super::manifests::{self, Kustomization};
 use super::{monitoring, own_cluster};
@@ -13,10 +13,7 @@ use crate::PROGRAM;
 
 /// Both versions of kubectl that `tests/tools.sh` provides.
 fn kubectls() -> [PathBuf; 2] {
-    let next = env::var_os("KUBECTL_NEXT").map(PathBuf::from);
-    [("KUBECTL", kubectl::find()), ("KUBECTL_NEXT", next)].map(|(variable, it)| {
-        it.unwrap_or_else(|| panic!("{variable} is not set; tests/tools.sh provides it"))
-    })
+    [manifests::kubectl(), tools::path("KUBECTL_NEXT")]
 }
 
 /// Applies a kustomization, and fails if kubectl prints a warning.
@@ -149,8 +146,7 @@ pub async fn helm_test_succeeds(_: Cluster) {
 
 /// Renders the chart.
 fn template(arguments: &[String]) -> String {
-    let helm = env::var_os("HELM").expect("HELM is not set; tests/tools.sh provides it");
-    let output = Command::new(helm)
+    let output = Command::new(tools::path("HELM"))
         .args(["template", "coxswain", "--namespace", "coxswain-system"])
         .arg(manifests::root().join("chart"))
         .args(arguments)

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use coxswain_tests::kubectl;
+use coxswain_tests::{kubectl, tools};
 use tempfile::TempDir;
 
 pub struct Manifest {
@@ -130,8 +130,7 @@ impl Kustomization {
 
     /// Returns the rendered objects as YAML documents.
     pub fn render(&self) -> String {
-        let kubectl = kubectl::find().expect("KUBECTL is not set; tests/tools.sh provides it");
-        let output = Command::new(kubectl)
+        let output = Command::new(kubectl())
             .args(["kustomize", self.path()])
             .output()
             .expect("kubectl runs");
@@ -139,6 +138,10 @@ impl Kustomization {
         assert!(output.status.success() && error.is_empty(), "{error}");
         String::from_utf8(output.stdout).expect("UTF-8")
     }
+}
+
+pub fn kubectl() -> PathBuf {
+    kubectl::find().unwrap_or_else(|| tools::path("KUBECTL"))
 }
 
 fn relative_path(folder: &Path, from: &Path) -> String {

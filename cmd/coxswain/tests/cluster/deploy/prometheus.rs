@@ -1,5 +1,5 @@
 //! A real Prometheus scrapes two replicas as the `ServiceMonitor` says, answers the queries of all dashboards, and evaluates the
-//! alerts. `PROMETHEUS` names the program.
+//! alerts.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use coxswain_tests::roles::NAMESPACE;
-use coxswain_tests::{Api, Cluster, certs, fixtures, program, time};
+use coxswain_tests::{Api, Cluster, certs, fixtures, program, time, tools};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -192,8 +192,7 @@ struct Prometheus {
 impl Prometheus {
     /// Starts the program, and waits until it is ready.
     async fn start(configuration: &Value) -> Self {
-        let program =
-            std::env::var_os("PROMETHEUS").expect("PROMETHEUS is not set; tests/tools.sh provides it");
+        let program = tools::path("PROMETHEUS");
         for _ in 0..ATTEMPTS_MAX {
             let files = tempfile::tempdir().expect("a folder");
             let file = |name: &str| files.path().join(name);
