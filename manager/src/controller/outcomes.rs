@@ -32,8 +32,8 @@ pub struct Activity {
     pub processed: u64,
     /// The number of items that failed.
     pub failed: u64,
-    /// The number of times that the same item was processed in the last full minute, of the item with most of them.
-    pub same_item: u64,
+    /// The number of times that the most processed item was processed in the last full minute.
+    pub max_per_item: u64,
 }
 
 /// An item that waits for a worker.
@@ -156,8 +156,8 @@ impl Outcomes {
         self.lock(|state| (state.processed, state.failed))
     }
 
-    /// See [`Activity::same_item`].
-    pub(super) fn same_item(&self) -> u64 {
+    /// See [`Activity::max_per_item`].
+    pub(super) fn max_per_item(&self) -> u64 {
         let now = self.clock.now();
         self.lock(|state| {
             state.minute.advance(now);
@@ -226,16 +226,20 @@ mod tests {
         };
         process("a", 3);
         process("b", 5);
-        assert_eq!(outcomes.same_item(), 0, "the minute is not over");
+        assert_eq!(outcomes.max_per_item(), 0, "the minute is not over");
         clock.sleep(MINUTE).await;
-        assert_eq!(outcomes.same_item(), 5);
+        assert_eq!(outcomes.max_per_item(), 5);
         process("a", 4);
-        assert_eq!(outcomes.same_item(), 5);
+        assert_eq!(outcomes.max_per_item(), 5);
         clock.sleep(MINUTE).await;
-        assert_eq!(outcomes.same_item(), 4, "counts of another minute are not added");
+        assert_eq!(
+            outcomes.max_per_item(),
+            4,
+            "counts of another minute are not added"
+        );
         process("a", 9);
         clock.sleep(3 * MINUTE).await;
-        assert_eq!(outcomes.same_item(), 0, "the last full minute was idle");
+        assert_eq!(outcomes.max_per_item(), 0, "the last full minute was idle");
     }
 
     #[tokio::test(start_paused = true)]

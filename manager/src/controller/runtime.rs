@@ -215,7 +215,7 @@ impl<Q: Queues, S: TermState> Runtime<Q, S> {
             processing,
             processed,
             failed,
-            same_item: self.outcomes.same_item(),
+            max_per_item: self.outcomes.max_per_item(),
         }
     }
 

@@ -37,7 +37,7 @@ struct Series {
     running: IntGaugeVec,
     waiting: IntGaugeVec,
     yielding: IntGaugeVec,
-    same_object: IntGaugeVec,
+    max_per_object: IntGaugeVec,
 }
 
 /// The collector that the registry calls.
@@ -71,7 +71,7 @@ impl ControllerStates {
                 ),
                 &["name"],
             )?,
-            same_object: IntGaugeVec::new(
+            max_per_object: IntGaugeVec::new(
                 Opts::new(
                     "coxswain_controller_max_reconciles_per_object",
                     "[ALPHA] Number of reconciles of the most reconciled object in the last full minute.",
@@ -144,13 +144,13 @@ impl Collector for Scrape {
             running,
             waiting,
             yielding,
-            same_object,
+            max_per_object,
         } = &self.series;
         [
             running.desc(),
             waiting.desc(),
             yielding.desc(),
-            same_object.desc(),
+            max_per_object.desc(),
         ]
         .concat()
     }
@@ -161,7 +161,7 @@ impl Collector for Scrape {
             running,
             waiting,
             yielding,
-            same_object,
+            max_per_object,
         } = &self.series;
         for (name, Entry { controller, state }) in &*lock(&self.controllers) {
             let yields = controller.yields().is_some();
@@ -172,16 +172,16 @@ impl Collector for Scrape {
                 .set(runs.into());
             waiting.with_label_values(&[name]).set(waits.into());
             yielding.with_label_values(&[name]).set(yields.into());
-            let most = controller.activity().same_item;
-            same_object
+            let max = controller.activity().max_per_item;
+            max_per_object
                 .with_label_values(&[name])
-                .set(i64::try_from(most).unwrap_or(i64::MAX));
+                .set(i64::try_from(max).unwrap_or(i64::MAX));
         }
         [
             running.collect(),
             waiting.collect(),
             yielding.collect(),
-            same_object.collect(),
+            max_per_object.collect(),
         ]
         .concat()
     }

@@ -15,6 +15,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower_service::Service;
 
+use super::partition::{RequestVerb, add_requester, create_maps};
 use super::test_controller::{Behavior, TestController};
 use super::{MAPS, Process, Running, SECOND, sandbox};
 
@@ -238,6 +239,19 @@ async fn metrics_report_running_controllers() {
     );
     leader.stop().await.expect("an orderly shutdown");
     standby.stop().await.expect("an orderly shutdown");
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_report_reconciles_of_the_most_reconciled_object() {
+    let sandbox = sandbox();
+    create_maps(&sandbox, ["a", "b"].map(str::to_owned)).await;
+    let mut process = Process::new(sandbox.door(), "a");
+    add_requester(&mut process, RequestVerb::Get);
+    let running = process.run(None);
+    running.env.clock.sleep(150 * SECOND).await;
+    let series = r#"coxswain_controller_max_reconciles_per_object{name="requester"}"#;
+    assert_eq!(metric(&running, series), Some(60.0), "one per second and object");
+    running.stop().await.expect("an orderly shutdown");
 }
 
 #[tokio::test(start_paused = true)]

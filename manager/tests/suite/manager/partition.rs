@@ -20,7 +20,7 @@ use super::{MAPS, Process, SECOND, sandbox};
 use crate::election::network::{Network, NetworkFault, WatchFault};
 
 #[derive(Clone, Copy)]
-enum RequestVerb {
+pub(super) enum RequestVerb {
     Get,
     Patch,
 }
@@ -46,7 +46,7 @@ impl Reconciler for Requester {
 }
 
 /// Creates config maps with these names.
-async fn create_maps(sandbox: &Sandbox, names: impl IntoIterator<Item = String>) {
+pub(super) async fn create_maps(sandbox: &Sandbox, names: impl IntoIterator<Item = String>) {
     let user = Process::new(sandbox.door(), "user");
     let client = user.transport.unfenced("user", None);
     for name in names {
@@ -59,7 +59,10 @@ async fn create_maps(sandbox: &Sandbox, names: impl IntoIterator<Item = String>)
 }
 
 /// Adds a controller that sends requests, and returns its cache and the number of its reconciles.
-fn add_requester(process: &mut Process, verb: RequestVerb) -> (Cache<MetaObject>, watch::Receiver<usize>) {
+pub(super) fn add_requester(
+    process: &mut Process,
+    verb: RequestVerb,
+) -> (Cache<MetaObject>, watch::Receiver<usize>) {
     let manager = &mut process.manager;
     let maps: Cache<MetaObject> = manager.caches().of(&MAPS);
     let started = watch::Sender::new(0);
