@@ -1,11 +1,14 @@
 //! The admission plugin `OwnerReferencesPermissionEnforcement`: permissions that ownerReferences require.
 
+use coxswain_tests::fixtures::MERGE;
 use coxswain_tests::{Cluster, Need, Test, test};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::{forbidden, grant, rule, send_as, user};
-use crate::support::{config_map, core, create};
+use crate::support::{config_map, core, create, with};
+
+const APPLY: &str = "application/apply-patch+yaml";
 
 pub fn tests() -> Vec<Test> {
     vec![test!(owner_references_require_permissions).needs(Need::Sandbox)]
@@ -34,7 +37,7 @@ async fn owner_references_require_permissions(c: Cluster) {
         &c,
         &ns,
         bob,
-        json!([rule(&["create", "update"], "", &["configmaps"])]),
+        json!([rule(&["create", "patch", "update"], "", &["configmaps"])]),
     )
     .await;
     send_as(&c, bob, Method::POST, &maps, dependent("a", false))
@@ -47,6 +50,20 @@ async fn owner_references_require_permissions(c: Cluster) {
     let message =
         "configmaps \"a\" is forbidden: cannot set an ownerRef on a resource you can't delete: , <nil>";
     forbidden(&put(bob, config_map("a")).await, message);
+    let controlled = with(
+        dependent("a", false),
+        "/metadata/ownerReferences/0/controller",
+        json!(true),
+    );
+    for (patch, query, body) in [
+        (MERGE, "", json!({"metadata": {"ownerReferences": null}})),
+        (APPLY, "?fieldManager=test&force=true", controlled),
+    ] {
+        let path = format!("{maps}/a{query}");
+        let headers = [("impersonate-user", bob), ("content-type", patch)];
+        let reply = c.api().request(Method::PATCH, &path, &headers, body).await;
+        forbidden(&reply, message);
+    }
     put(bob, dependent("a", false)).await.expect(200);
 
     let eve = &*user(&ns, "eve");
