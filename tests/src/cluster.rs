@@ -21,6 +21,7 @@ use crate::{
     api::Api,
     audit::AuditLog,
     endpoint::{self, ClientError},
+    fixtures,
     process::Process,
     real::{self, KUBECONFIG, Servers},
     sandbox,
@@ -141,6 +142,17 @@ impl Cluster {
     #[must_use]
     pub fn client(&self) -> kube::Client {
         self.0.api.client()
+    }
+
+    /// Returns a token of a service account.
+    ///
+    /// # Panics
+    /// If the API server issues none.
+    pub async fn token(&self, namespace: &str, account: &str) -> String {
+        let path = format!("{}/{account}/token", fixtures::core(namespace, "serviceaccounts"));
+        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+        let issued = self.api().post(&path, request).await.expect(201);
+        issued["status"]["token"].as_str().expect("a token").to_owned()
     }
 
     /// A file for kubectl, readable by its owner only.

@@ -12,6 +12,7 @@ pub mod api;
 pub mod audit;
 pub mod certs;
 pub mod cluster;
+pub mod dashboards;
 pub mod endpoint;
 pub mod fixtures;
 pub mod kubectl;

@@ -169,17 +169,6 @@ pub async fn is_allowed(c: &Cluster, user: &str, attributes: &Value) -> bool {
     c.api().post(path, review).await.expect(201)["status"]["allowed"] == true
 }
 
-/// Returns a token of a service account in [`NAMESPACE`].
-///
-/// # Panics
-/// If the API server issues none.
-pub async fn token(c: &Cluster, account: &str) -> String {
-    let path = format!("{}/{account}/token", fixtures::core(NAMESPACE, "serviceaccounts"));
-    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-    let issued = c.api().post(&path, request).await.expect(201);
-    issued["status"]["token"].as_str().expect("a token").to_owned()
-}
-
 /// Returns the rules of the roles of `deploy/` that are bound to service accounts of [`NAMESPACE`].
 ///
 /// # Panics

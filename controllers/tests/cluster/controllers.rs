@@ -81,7 +81,7 @@ async fn start(c: &Cluster) -> RunningManager {
     // kube-controller-manager may run instead of the other controllers.
     if !c.runs_kcm_instead_of_ours() {
         roles::create_all(c).await;
-        config.auth_info.token = Some(roles::token(c, "coxswain").await.into());
+        config.auth_info.token = Some(c.token(roles::NAMESPACE, "coxswain").await.into());
         let (mut manager, transport) = manager(&env, &config, &registry);
         let issuer = transport.unfenced("service-account-tokens", None);
         let anonymous = transport.without_credentials(&config).expect("a transport");

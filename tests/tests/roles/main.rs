@@ -15,7 +15,7 @@ use coxswain_tests::{cluster, roles};
 #[tokio::test]
 #[ignore = "needs the records of a run of the cluster suites"]
 async fn rules_and_recorded_requests_correspond() {
-    let directory = env::var_os(DIRECTORY).expect("COXSWAIN_TEST_AUDIT");
+    let directory = env::var_os(DIRECTORY).expect("COXSWAIN_TEST_AUDIT is set");
     let requests = AuditLog::read(Path::new(&directory)).expect("records");
     let running = cluster::start_sandbox().await.expect("a sandbox");
     let rules = roles::create_all(&running.cluster).await;

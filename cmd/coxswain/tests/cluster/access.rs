@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{PROGRAM, pair};
 
-/// Short, so that changes of rights are seen soon.
+/// Short, so that changes of permissions are seen soon.
 const FLAGS: [&str; 4] = [
     "--controllers=appservice-controller",
     "--authentication-token-webhook-cache-ttl=100ms",
@@ -58,14 +58,10 @@ async fn account(c: &Cluster, ns: &str, name: &str) -> String {
     let accounts = fixtures::core(ns, "serviceaccounts");
     let account = fixtures::named("v1", "ServiceAccount", name);
     c.api().post(&accounts, account).await.expect(201);
-    let request =
-        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}});
-    let issued = c.api().post(&format!("{accounts}/{name}/token"), request).await;
-    let issued = issued.expect(201);
-    issued["status"]["token"].as_str().expect("a token").to_owned()
+    c.token(ns, name).await
 }
 
-/// Grants a service account a right in the whole cluster.
+/// Grants a service account a permission in the whole cluster.
 async fn allow(c: &Cluster, ns: &str, account: &str, granted: &Value) {
     let name = format!("{ns}-{account}");
     let role = json!({
@@ -154,7 +150,7 @@ async fn expired_token_is_refused(c: Cluster) {
         .expect_error(401, "Unauthorized");
 }
 
-/// The manager has no rights; each kubeconfig of reviews has the right to one kind of review.
+/// The manager has no permissions; each kubeconfig of reviews has the permission for one kind of review.
 async fn reviews_are_sent_with_the_credentials_of_their_kubeconfigs(c: Cluster) {
     let ns = c.namespace().await;
     let files = tempfile::tempdir().expect("a directory");

@@ -10,8 +10,8 @@ mod kubectl;
 mod manifests;
 mod misconfigured;
 mod monitoring;
+mod permissions;
 mod prometheus;
-mod rights;
 mod roles;
 mod static_pod;
 mod webhooks;
@@ -34,8 +34,8 @@ use self::kubectl::{examples_of_the_readme_work, helm_test_succeeds, kubectl_app
 use self::misconfigured::{
     missing_permission_is_logged, missing_webhook_certificate_is_logged, old_crd_is_logged,
 };
+use self::permissions::each_account_has_only_the_permissions_of_its_controller;
 use self::prometheus::prometheus_scrapes_both_replicas_and_answers_all_dashboards;
-use self::rights::each_account_has_only_the_rights_of_its_controller;
 use self::static_pod::static_pod_is_the_pod_of_standalone;
 use self::webhooks::webhooks_are_called_through_their_service;
 use crate::QUIET;
@@ -54,7 +54,7 @@ pub fn tests() -> Vec<Test> {
     let tests = vec![
         test!(default_has_a_leader_and_a_warm_standby),
         test!(standalone_is_not_forbidden_any_request),
-        test!(each_account_has_only_the_rights_of_its_controller),
+        test!(each_account_has_only_the_permissions_of_its_controller),
         test!(webhooks_yielding_and_election_need_only_their_own_roles),
         test!(crd_may_be_created_late_and_recreated),
         test!(webhooks_are_called_through_their_service),

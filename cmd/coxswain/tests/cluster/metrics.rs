@@ -99,12 +99,7 @@ async fn start(c: &Cluster, files: &Path) -> Program {
     let accounts = fixtures::core("default", "serviceaccounts");
     let account = fixtures::named("v1", "ServiceAccount", ACCOUNT);
     c.api().post(&accounts, account).await.expect(201);
-    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-    let issued = c
-        .api()
-        .post(&format!("{accounts}/{ACCOUNT}/token"), request)
-        .await;
-    let token = issued.expect(201)["status"]["token"].take();
+    let token = c.token("default", ACCOUNT).await;
 
     let text = fs::read(c.kubeconfig()).expect("the kubeconfig of the administrator");
     let mut kubeconfig: Value = serde_json::from_slice(&text).expect("it is written as JSON");

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use coxswain_tests::dashboards;
 use coxswain_tests::metrics::Reference;
-use serde_json::Value;
 
 /// The metric that Prometheus itself adds.
 const UP: &str = "up";
@@ -35,24 +35,6 @@ fn field(rule: &str, name: &str) -> Option<String> {
     let first = lines.find_map(|it| it.trim_start().strip_prefix(name)?.strip_prefix(": "))?;
     let more = lines.take_while(|it| first == "|" && it.starts_with("      "));
     Some([first].into_iter().chain(more).collect::<Vec<_>>().join("\n"))
-}
-
-/// Returns the expressions of the panels and variables of all dashboards.
-fn dashboard_expressions() -> Vec<String> {
-    let mut all = Vec::new();
-    let files = fs::read_dir(root().join("deploy/monitoring/dashboards")).expect("a folder");
-    for file in files {
-        let text = fs::read(file.expect("a file").path()).expect("a dashboard");
-        let dashboard: Value = serde_json::from_slice(&text).expect("JSON");
-        let items = |it: &Value| it.as_array().cloned().unwrap_or_default();
-        let panels = items(&dashboard["panels"]);
-        let targets = panels.iter().flat_map(|it| items(&it["targets"]));
-        let variables = items(&dashboard["templating"]["list"]);
-        let queries = targets.map(|it| it["expr"].clone());
-        let queries = queries.chain(variables.iter().map(|it| it["query"]["query"].clone()));
-        all.extend(queries.filter_map(|it| it.as_str().map(str::to_owned)));
-    }
-    all
 }
 
 /// Returns the metrics of a `PromQL` expression: the words outside of strings, selectors, ranges and groupings that are neither
@@ -116,7 +98,7 @@ fn alerts_and_dashboards_query_exported_metrics() {
     let rows = Reference::read(&root()).rows;
     let alerts = alerts();
     let alerts = alerts.iter().map(|(name, rule)| field(rule, "expr").expect(name));
-    let expressions: Vec<String> = alerts.chain(dashboard_expressions()).collect();
+    let expressions: Vec<String> = alerts.chain(dashboards::queries()).collect();
     assert!(expressions.len() > 50, "{}", expressions.len());
     for expression in expressions {
         let metrics = metrics(&expression);

@@ -57,7 +57,7 @@ impl Instances {
     }
 
     async fn kubeconfig(&self, c: &Cluster, account: &str) -> PathBuf {
-        let token = roles::token(c, account).await;
+        let token = c.token(roles::NAMESPACE, account).await;
         let text = fs::read(c.kubeconfig()).expect("the kubeconfig of the administrator");
         let mut kubeconfig: Value = serde_json::from_slice(&text).expect("it is written as JSON");
         kubeconfig["users"][0]["user"] = json!({"token": token});

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use coxswain_tests::roles::NAMESPACE;
-use coxswain_tests::{Api, Cluster, certs, fixtures, program, time, tools};
+use coxswain_tests::{Api, Cluster, certs, dashboards, fixtures, program, time, tools};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -147,33 +147,17 @@ async fn token_of(c: &Cluster, secret: &str) -> String {
     let secret = c.api().get(&secret).await.expect(200);
     let account = &secret["metadata"]["annotations"]["kubernetes.io/service-account.name"];
     let account = account.as_str().expect("a service account");
-    let path = format!("{}/{account}/token", fixtures::core(NAMESPACE, "serviceaccounts"));
-    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-    let issued = c.api().post(&path, request).await.expect(201);
-    issued["status"]["token"].as_str().expect("a token").to_owned()
+    c.token(NAMESPACE, account).await
 }
 
-/// Returns the queries of all panels and variables, with values of the variables.
+/// Returns the queries of all dashboards, with values of the variables. A query of a variable is replaced by its selector.
 fn dashboard_queries() -> Vec<String> {
-    let mut all = Vec::new();
-    let folder = manifests::root().join("monitoring/dashboards");
-    for file in fs::read_dir(folder).expect("a folder") {
-        let text = fs::read(file.expect("a file").path()).expect("a dashboard");
-        let dashboard: Value = serde_json::from_slice(&text).expect("JSON");
-        let items = |it: &Value| it.as_array().cloned().unwrap_or_default();
-        let panels = items(&dashboard["panels"]);
-        let targets = panels.iter().flat_map(|it| items(&it["targets"]));
-        all.extend(targets.filter_map(|it| it["expr"].as_str().map(str::to_owned)));
-        for variable in items(&dashboard["templating"]["list"]) {
-            // The other type of variable is a data source.
-            if let Some(query) = variable["query"]["query"].as_str() {
-                let selector = query.strip_prefix("label_values(");
-                let selector = selector.and_then(|it| it.rsplit_once(", "));
-                all.push(selector.expect("label_values(SELECTOR, LABEL)").0.to_owned());
-            }
-        }
-    }
+    let mut all = dashboards::queries();
     for query in &mut all {
+        if let Some(arguments) = query.strip_prefix("label_values(") {
+            let (selector, _) = arguments.rsplit_once(", ").expect("a selector and a label");
+            *query = selector.to_owned();
+        }
         for (variable, value) in VARIABLES {
             *query = query.replace(variable, value);
         }

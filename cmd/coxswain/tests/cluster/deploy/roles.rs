@@ -117,7 +117,7 @@ async fn uses_its_roles(part: &str, files: &[&str], arguments: &[&str]) {
     let mut instances = Instances::new();
     let program = instances.start(&own, &deployed).await;
     // Its token is reviewed, and its permission to read metrics.
-    let bearer = format!("Bearer {}", roles::token(c, ACCOUNT).await);
+    let bearer = format!("Bearer {}", c.token(roles::NAMESPACE, ACCOUNT).await);
     let headers = [("authorization", bearer.as_str())];
     let anonymous = program.anonymous();
     anonymous
