@@ -204,7 +204,7 @@ impl Cluster {
 
     /// Creates a namespace for one test and returns its name. Nobody deletes it: the cluster does not outlive the run.
     pub async fn namespace(&self) -> String {
-        let name = format!("test-{}", self.0.namespaces.fetch_add(1, Ordering::Relaxed));
+        let name = format!("test-{:05}", self.0.namespaces.fetch_add(1, Ordering::Relaxed));
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         self.api().post("/api/v1/namespaces", body).await.expect(201);
         name

@@ -25,6 +25,7 @@ pub mod reply;
 pub mod roles;
 pub mod runner;
 pub mod sandbox;
+pub mod scenario;
 pub mod seeds;
 pub mod time;
 pub mod tls;

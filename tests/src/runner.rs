@@ -8,6 +8,7 @@ use std::{
     panic::{self, AssertUnwindSafe},
     pin::Pin,
     process::ExitCode,
+    sync::Arc,
     time::Duration,
 };
 
@@ -29,7 +30,7 @@ const AT_ONCE: usize = 8;
 /// The oldest server the tests are written for.
 const OLDEST: (u32, u32) = (1, 20);
 
-type Body = fn(Cluster) -> Pin<Box<dyn Future<Output = ()>>>;
+type Body = Arc<dyn Fn(Cluster) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
 
 /// A requirement of a test, apart from the server version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,11 +71,24 @@ macro_rules! test {
 impl Test {
     /// See [`test!`](crate::test). The crate's own name, the first part of `module`, is left out.
     #[must_use]
-    pub fn new(module: &str, function: &str, body: Body) -> Self {
+    pub fn new(
+        module: &str,
+        function: &str,
+        body: impl Fn(Cluster) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync + 'static,
+    ) -> Self {
         let surface = module.split_once("::").map_or(module, |(_, surface)| surface);
+        Self::from_future(format!("{surface}::{function}"), body)
+    }
+
+    /// A test under its whole name.
+    #[must_use]
+    pub fn from_future(
+        name: String,
+        body: impl Fn(Cluster) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            name: format!("{surface}::{function}"),
-            body,
+            name,
+            body: Arc::new(body),
             since: OLDEST,
             needs: Vec::new(),
         }
@@ -115,7 +129,7 @@ impl Test {
         match self.inapplicable(&cluster) {
             // Not by the ignored flag alone: `--include-ignored` cannot make it apply.
             Some(reason) => Trial::ignorable_test(self.name, || Ok(Completion::ignored())).with_kind(reason),
-            None => Trial::test(self.name, move || run_one(self.body, cluster, &runtime)),
+            None => Trial::test(self.name, move || run_one(&self.body, cluster, &runtime)),
         }
     }
 }
@@ -163,7 +177,9 @@ pub fn main(tests: Vec<Test>) -> ExitCode {
     outcome.exit_code()
 }
 
-fn fail(why: &str) -> ExitCode {
+/// Prints an error and returns the exit code of a failed run.
+#[must_use]
+pub fn fail(why: &str) -> ExitCode {
     eprintln!("{why}");
     ExitCode::from(101)
 }
@@ -174,7 +190,7 @@ thread_local! {
 }
 
 /// A test runs on the thread of its trial, so that its panic can be shown with its name instead of between others' output.
-fn run_one(body: Body, cluster: Cluster, runtime: &Handle) -> Result<(), Failed> {
+fn run_one(body: &Body, cluster: Cluster, runtime: &Handle) -> Result<(), Failed> {
     REPORT.set(Some(String::new()));
     let run = AssertUnwindSafe(|| runtime.block_on(time::within(LIMIT, body(cluster))));
     let outcome = panic::catch_unwind(run);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub const ANSWER: Duration = Duration::from_mins(1);
 
 /// How often [`eventually`] looks again.
-const POLL: Duration = Duration::from_millis(50);
+pub const POLL: Duration = Duration::from_millis(50);
 
 /// The output of `work`, or `None` when it takes longer than `limit`.
 pub async fn within<F: Future>(limit: Duration, work: F) -> Option<F::Output> {

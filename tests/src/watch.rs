@@ -36,6 +36,12 @@ impl Watch {
         header_text(&self.headers, name)
     }
 
+    /// All headers of the answer.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// Whether the server has ended the stream and all of it was read.
     #[must_use]
     pub fn has_ended(&self) -> bool {

@@ -70,26 +70,6 @@ pub async fn refuses(c: &Cluster, path: &str, bodies: Vec<(Value, Vec<&str>)>) {
     assert_eq!(list["items"], json!([]), "{path}");
 }
 
-/// Asserts a 409 `Conflict` whose message is the one of a stale resourceVersion; `resource` is like `deployments.apps`.
-#[track_caller]
-pub fn stale(reply: &Reply, resource: &str, name: &str) {
-    let changed =
-        "the object has been modified; please apply your changes to the latest version and try again";
-    reply.expect_error(409, "Conflict");
-    let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {changed}");
-    reply.check(reply.message() == message, &format!("expected {message}"));
-}
-
-/// Asserts a 409 `Conflict` for a wrong uid.
-#[track_caller]
-pub fn wrong_uid(reply: &Reply, resource: &str, name: &str) {
-    reply.expect_error(409, "Conflict");
-    let start = format!("Operation cannot be fulfilled on {resource} {name:?}: ");
-    let message = reply.message();
-    let found = message.starts_with(&start) && message.contains("Precondition failed: UID in precondition: ");
-    reply.check(found, "expected a failed precondition on the uid");
-}
-
 /// Asserts a 404 that names what was asked for; `resource` is like `deployments.apps`.
 #[track_caller]
 pub fn not_found(reply: &Reply, resource: &str, name: &str) {
@@ -100,13 +80,6 @@ pub fn not_found(reply: &Reply, resource: &str, name: &str) {
         reply.json()["details"]["name"] == name,
         "expected the name in the details",
     );
-}
-
-/// Asserts a 400 with this message.
-#[track_caller]
-pub fn bad_request(reply: &Reply, message: &str) {
-    reply.expect_error(400, "BadRequest");
-    reply.check(reply.message() == message, &format!("expected {message}"));
 }
 
 /// Asserts a 400 whose message starts so; what follows is how the server's parser puts it.

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 /// Content types of patches.
 pub const MERGE: &str = "application/merge-patch+json";
 pub const JSON_PATCH: &str = "application/json-patch+json";
-pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// A finalizer that nobody handles.
 pub const HOLD: &str = "example.com/hold";
@@ -21,19 +20,6 @@ pub fn core(ns: &str, resource: &str) -> String {
 /// The path of a resource of another group in a namespace: `of("apps/v1", ns, "deployments")`.
 pub fn of(group_version: &str, ns: &str, resource: &str) -> String {
     format!("/apis/{group_version}/namespaces/{ns}/{resource}")
-}
-
-/// A selector or another text as part of a query.
-pub fn escaped(text: &str) -> String {
-    let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let escape = |byte: u8| {
-        if keep(byte) {
-            char::from(byte).to_string()
-        } else {
-            format!("%{byte:02X}")
-        }
-    };
-    text.bytes().map(escape).collect()
 }
 
 /// An object that has a name and nothing else.
@@ -72,11 +58,6 @@ pub fn pod(name: &str) -> Value {
     with(object("v1", "Pod", name), "/spec", pod_spec())
 }
 
-/// Bound to a node, so that its deletion is graceful.
-pub fn bound_pod(name: &str) -> Value {
-    with(pod(name), "/spec/nodeName", json!("node-1"))
-}
-
 fn pod_spec() -> Value {
     json!({"containers": [{"name": "c", "image": "i"}]})
 }
@@ -113,11 +94,6 @@ pub fn texts(list: &Value) -> Vec<&str> {
         .flatten()
         .filter_map(Value::as_str)
         .collect()
-}
-
-/// Whether the object is marked for deletion.
-pub fn is_marked(object: &Value) -> bool {
-    !object["metadata"]["deletionTimestamp"].is_null()
 }
 
 /// The resource version as a number; the tests compare them as the server makes them.

@@ -1,46 +1,21 @@
-//! Server-side apply, and the managers of fields that every write leaves behind.
-//!
-//! Since 1.22 the managers of a subresource are told apart from those of the object; before, servers name no subresource.
+//! Server-side apply with kubectl, and managers that a server merges by time.
 
-mod basics;
-mod conflicts;
-mod created;
-mod custom;
-mod invalid;
 mod kubectl;
-mod last_applied;
-mod lists;
-mod managers;
-mod subresources;
-mod yaml;
 
-use coxswain_tests::{Cluster, Reply, Test};
+use coxswain_tests::{
+    Cluster, Test,
+    fixtures::{MERGE, core},
+    test,
+};
 use serde_json::{Value, json};
 
-/// What is registered of this surface.
+/// The tests of this folder.
 pub fn tests() -> Vec<Test> {
     [
-        basics::tests(),
-        conflicts::tests(),
-        created::tests(),
-        custom::tests(),
-        invalid::tests(),
         kubectl::tests(),
-        last_applied::tests(),
-        lists::tests(),
-        managers::tests(),
-        subresources::tests(),
-        yaml::tests(),
+        vec![test!(managers_over_10_are_merged).since(1, 36)],
     ]
     .concat()
-}
-
-const APPLY: &str = "application/apply-patch+yaml";
-
-/// Applies a configuration as a manager; `options` are more parameters, such as `&force=true`.
-async fn apply(c: &Cluster, path: &str, manager: &str, options: &str, config: &Value) -> Reply {
-    let path = format!("{path}?fieldManager={manager}{options}");
-    c.api().patch(&path, APPLY, config).await
 }
 
 /// A config map to apply, with this data.
@@ -65,4 +40,25 @@ fn managers(object: &Value) -> Vec<&str> {
     let entries = object["metadata"]["managedFields"].as_array();
     let entries = entries.into_iter().flatten();
     entries.filter_map(|entry| entry["manager"].as_str()).collect()
+}
+
+async fn managers_over_10_are_merged(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps/a");
+    c.api()
+        .post(&core(&ns, "configmaps?fieldManager=m0"), map(&json!({"k0": "1"})))
+        .await
+        .expect(201);
+    for n in 1..12 {
+        let body = json!({"data": {format!("k{n}"): "1"}});
+        c.api()
+            .patch(&format!("{path}?fieldManager=m{n}"), MERGE, body)
+            .await
+            .expect(200);
+    }
+    let all = c.api().get(&path).await.expect(200);
+    assert_eq!(managers(&all).len(), 10);
+    let ancient = fields(&all, "ancient-changes", "Update");
+    assert_eq!(ancient["f:data"]["f:k0"], json!({}), "{all:#}");
+    assert_eq!(fields(&all, "m11", "Update"), json!({"f:data": {"f:k11": {}}}));
 }

@@ -1,19 +1,7 @@
-//! Who asks, and what they may do: tokens, impersonation, roles, and the reviews that tell about them.
-//!
-//! The server runs with role-based authorization. It learns of new roles and bindings with a delay, so what is granted
-//! is waited for; what is refused without a grant is refused at once.
+//! Authentication and authorization with kubectl, and an admission plugin that the real tier does not run.
 
-mod accounts;
-mod aggregation;
-mod bindings;
-mod escalation;
-mod impersonation;
 mod kubectl;
 mod owner_references;
-mod reviews;
-mod roles;
-mod tokens;
-mod who;
 
 use coxswain_tests::{Cluster, Reply, Test};
 use http::Method;
@@ -23,30 +11,11 @@ use crate::support::{core, create, object, of, soon, with};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
-    [
-        accounts::tests(),
-        aggregation::tests(),
-        bindings::tests(),
-        escalation::tests(),
-        impersonation::tests(),
-        kubectl::tests(),
-        owner_references::tests(),
-        reviews::tests(),
-        roles::tests(),
-        tokens::tests(),
-        who::tests(),
-    ]
-    .concat()
+    [kubectl::tests(), owner_references::tests()].concat()
 }
 
 pub const RBAC: &str = "rbac.authorization.k8s.io/v1";
-pub const AUTHENTICATION: &str = "/apis/authentication.k8s.io/v1";
 pub const AUTHORIZATION: &str = "/apis/authorization.k8s.io/v1";
-
-/// The path of cluster roles or their bindings.
-pub fn cluster_wide(resource: &str) -> String {
-    format!("/apis/{RBAC}/{resource}")
-}
 
 /// A name that no other test uses, as users are not in namespaces.
 pub fn user(ns: &str, name: &str) -> String {
@@ -60,14 +29,6 @@ pub async fn send_as(c: &Cluster, user: &str, method: Method, path: &str, body: 
         return c.api().request(method, path, &headers, ()).await;
     }
     c.api().request(method, path, &headers, body).await
-}
-
-pub async fn get_as(c: &Cluster, user: &str, path: &str) -> Reply {
-    send_as(c, user, Method::GET, path, Value::Null).await
-}
-
-pub async fn post_as(c: &Cluster, user: &str, path: &str, body: Value) -> Reply {
-    send_as(c, user, Method::POST, path, body).await
 }
 
 /// A request with a bearer token.
@@ -144,37 +105,6 @@ pub async fn account(c: &Cluster, ns: &str, name: &str) -> Value {
         &object("v1", "ServiceAccount", name),
     )
     .await
-}
-
-pub fn token_request(spec: Value) -> Value {
-    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"});
-    with(request, "/spec", spec)
-}
-
-/// Asks for a token of a service account.
-pub async fn request_token(c: &Cluster, ns: &str, name: &str, spec: Value) -> Reply {
-    let path = format!("{}/{name}/token", core(ns, "serviceaccounts"));
-    c.api().post(&path, token_request(spec)).await
-}
-
-/// A token of a service account.
-pub async fn token(c: &Cluster, ns: &str, name: &str, spec: Value) -> String {
-    let answer = request_token(c, ns, name, spec).await.expect(201);
-    answer["status"]["token"].as_str().unwrap_or_default().to_owned()
-}
-
-/// The status of a review of a token.
-pub async fn review_token(c: &Cluster, token: &str, audiences: Value) -> Value {
-    let review = json!({
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenReview",
-        "spec": {"token": token, "audiences": audiences},
-    });
-    let answer = c
-        .api()
-        .post(&format!("{AUTHENTICATION}/tokenreviews"), review)
-        .await;
-    answer.expect(201)["status"].clone()
 }
 
 /// Asserts a 403 with this message.

@@ -3,7 +3,9 @@
 use coxswain_tests::{Cluster, Test, test};
 use serde_json::{Value, json};
 
-use crate::support::{config_map, core, create, until_end, version};
+use crate::support::{config_map, core, create, lines, pod, until_end, version};
+
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -11,6 +13,9 @@ pub fn tests() -> Vec<Test> {
         test!(bookmark_has_a_version_and_nothing_else),
         test!(bookmark_is_a_place_to_go_on_from),
         test!(no_bookmarks_unasked),
+        test!(bookmarks_of_metadata),
+        test!(initial_events_without_bookmarks_have_no_end_bookmark).since(1, 27),
+        test!(watch_from_a_future_version_has_no_events),
     ]
 }
 
@@ -67,4 +72,45 @@ async fn no_bookmarks_unasked(c: Cluster) {
         let (events, _) = watched(&c, query).await;
         assert_eq!(events, Vec::<Value>::new());
     }
+}
+
+async fn bookmarks_of_metadata(c: Cluster) {
+    let (ns, other) = (c.namespace().await, c.namespace().await);
+    let path = core(&ns, "pods");
+    let state = c.api().get(&path).await.expect(200);
+    let query = format!(
+        "{path}?watch=1&timeoutSeconds=6&allowWatchBookmarks=true&resourceVersion={}",
+        version(&state)
+    );
+    let mut watch = c.api().watch_with(&query, &[("accept", METADATA)]).await;
+    // The server sends the bookmark four seconds after the start of the watch.
+    let created = create(&c, &core(&other, "pods"), &pod("x")).await;
+    let events = until_end(&mut watch).await;
+    let last = events.last().expect("a bookmark");
+    assert_eq!(
+        (&last["type"], &last["object"]["kind"]),
+        (&json!("BOOKMARK"), &json!("PartialObjectMetadata"))
+    );
+    assert!(version(&last["object"]) >= version(&created));
+}
+
+async fn initial_events_without_bookmarks_have_no_end_bookmark(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps");
+    create(&c, &path, &config_map("a")).await;
+    let query = format!("{path}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+    let mut watch = c.api().watch(&query).await;
+    assert_eq!(lines(&mut watch, 1).await, ["ADDED a"]);
+    create(&c, &path, &config_map("b")).await;
+    assert_eq!(lines(&mut watch, 1).await, ["ADDED b"]);
+}
+
+/// A list from a future version fails; a watch opens, and skips older events.
+async fn watch_from_a_future_version_has_no_events(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps");
+    let query = format!("{path}?watch=1&resourceVersion=999999999&timeoutSeconds=4");
+    let mut watch = c.api().watch(&query).await;
+    create(&c, &path, &config_map("a")).await;
+    assert_eq!(until_end(&mut watch).await.len(), 0);
 }

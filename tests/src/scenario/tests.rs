@@ -1,0 +1,183 @@
+use super::{
+    Action, File,
+    compare::{self, Mode},
+    normalize,
+    parse::parse,
+    template::Bindings,
+};
+
+const TEXT: &str = r#"# A file.
+
+## one
+# A comment.
+since 1.27
+needs kube-controller-manager
+managedFields
+until anonymous PUT /a/{{ns}}?dryRun=All
+content-type: application/yaml
+> a: |
+>   b
+>
+ignore items,metadata.generation
+differs a reason
+< 201
+< warning: 299 - "w"
+< {"a":"{{uid1}}"}
+WATCH w /a?watch=1
+< 200
+EVENT w
+< {"type":"ADDED"}
+END w
+"#;
+
+fn parsed(text: &str) -> File {
+    parse("dir/file", text).expect("valid")
+}
+
+fn error(text: &str) -> String {
+    parse("dir/file", text).expect_err("malformed").to_string()
+}
+
+/// The differences of two bodies of one release.
+fn differences(bindings: &mut Bindings, recorded: &str, actual: &str) -> Vec<String> {
+    compare::body(bindings, Mode::Same, recorded, actual, &[])
+}
+
+#[test]
+fn written_file_is_parsed_to_the_same() {
+    let file = parsed(TEXT);
+    assert_eq!(file.to_string(), TEXT);
+    let step = &file.scenarios[0].steps[0];
+    let Action::Request(request) = &step.action else {
+        panic!("{step:?}");
+    };
+    assert_eq!((step.line, request.body.as_str()), (8, "a: |\n  b\n"));
+}
+
+#[test]
+fn malformed_lines_are_named() {
+    let line = |text: &str| error(&format!("## a\n{text}\n"));
+    assert_eq!(line("FETCH /a"), "dir/file.http, line 2: \"FETCH\" is not a step");
+    assert_eq!(line("GET"), "dir/file.http, line 2: GET needs a path");
+    assert_eq!(line("GET /a b"), "dir/file.http, line 2: \"b\" follows the step");
+    assert_eq!(
+        line("GET /a\n< ok"),
+        "dir/file.http, line 3: \"ok\" is not an HTTP status"
+    );
+    assert_eq!(
+        line("since x"),
+        "dir/file.http, line 2: \"x\" is not a version like 1.27"
+    );
+    assert_eq!(line("< 200"), "dir/file.http, line 2: expected a step first");
+    assert_eq!(
+        line("EVENT w\n> {}"),
+        "dir/file.http, line 3: the step is not a request"
+    );
+    assert_eq!(line(""), "dir/file.http, line 2: the scenario \"a\" has no step");
+    assert_eq!(
+        error("## a\nGET /a\n## a\n"),
+        "dir/file.http, line 3: the scenario \"a\" exists already"
+    );
+    assert_eq!(
+        error("GET /a\n"),
+        "dir/file.http, line 1: expected a comment or a scenario (## name)"
+    );
+}
+
+#[test]
+fn variable_binds_once_and_then_compares() {
+    let mut bindings = Bindings::default();
+    let recorded = r#"{"uid":"{{uid1}}"}"#;
+    assert!(differences(&mut bindings, recorded, r#"{"uid":"x"}"#).is_empty());
+    assert!(differences(&mut bindings, recorded, r#"{"uid":"x"}"#).is_empty());
+    assert_eq!(
+        differences(&mut bindings, recorded, r#"{"uid":"y"}"#),
+        [r#".uid: recorded "{{uid1}}", got "y""#]
+    );
+    assert_eq!(bindings.substitute("/{{uid1}}/z"), Ok("/x/z".to_owned()));
+    assert!(bindings.substitute("/{{uid2}}").is_err());
+}
+
+#[test]
+fn two_variables_of_a_distinct_class_have_different_values() {
+    let mut bindings = Bindings::default();
+    assert!(bindings.matches("{{version1}}", "7"));
+    assert!(!bindings.matches("{{version2}}", "7"));
+    assert!(bindings.matches("{{list1}}", "7"));
+}
+
+#[test]
+fn times_match_by_precision() {
+    let mut bindings = Bindings::default();
+    assert!(bindings.matches("{{time}}", "2020-01-02T03:04:05Z"));
+    assert!(!bindings.matches("{{time}}", "2020-01-02T03:04:05.000006Z"));
+    assert!(bindings.matches("{{microtime}}", "2020-01-02T03:04:05.000006Z"));
+    assert!(!bindings.matches("{{time}}", "yesterday"));
+}
+
+#[test]
+fn empty_values_are_missing_fields() {
+    let same = |recorded, actual| differences(&mut Bindings::default(), recorded, actual).is_empty();
+    assert!(same(r#"{"a":null}"#, r#"{"b":[],"c":""}"#));
+    assert!(!same(r#"{"a":{}}"#, "{}"));
+    assert!(!same("{}", r#"{"a":false}"#));
+}
+
+#[test]
+fn other_release_may_lack_and_add_fields() {
+    let other = |recorded: &str, actual: &str| {
+        compare::body(&mut Bindings::default(), Mode::Other, recorded, actual, &[])
+    };
+    assert!(other(r#"{"a":1,"b":2}"#, r#"{"a":1,"c":3}"#).is_empty());
+    assert_eq!(other(r#"{"a":1}"#, r#"{"a":2}"#), [".a: recorded 1, got 2"]);
+}
+
+#[test]
+fn causes_are_a_set_and_messages_are_free() {
+    let failure = |causes: &str, message: &str| {
+        format!(
+            r#"{{"kind":"Status","status":"Failure","reason":"Invalid","message":"{message}","details":{{"causes":[{causes}]}}}}"#
+        )
+    };
+    let (a, b) = (
+        r#"{"reason":"r","field":"a","message":"x"}"#,
+        r#"{"reason":"r","field":"b"}"#,
+    );
+    let again = r#"{"reason":"r","field":"a","message":"y"}"#;
+    let mut bindings = Bindings::default();
+    let recorded = failure(&format!("{a},{b}"), "m");
+    assert!(
+        differences(
+            &mut bindings,
+            &recorded,
+            &failure(&format!("{b},{a},{again}"), "n")
+        )
+        .is_empty()
+    );
+    assert!(!differences(&mut bindings, &recorded, &failure(b, "m")).is_empty());
+    let conflict = |message: &str| failure("", message).replace("Invalid", "Conflict");
+    assert!(!differences(&mut bindings, &conflict("m"), &conflict("n")).is_empty());
+}
+
+#[test]
+fn recording_replaces_values_of_the_server_only() {
+    let mut bindings = Bindings::default();
+    bindings.bind("ns", "test-00001");
+    let uid = "12345678-1234-1234-1234-123456789012";
+    let answer = format!(
+        r#"{{"metadata":{{"generateName":"a-","name":"a-x2x4z","namespace":"test-00001","uid":"{uid}","resourceVersion":"7",
+        "creationTimestamp":"2020-01-02T03:04:05Z","managedFields":[]}},"spec":{{"time":"2001-01-01T00:00:00Z","port":7}}}}"#
+    );
+    let recorded = normalize::body(
+        &mut bindings,
+        "2001-01-01T00:00:00Z",
+        &answer,
+        false,
+        &["spec.port".to_owned()],
+    );
+    assert_eq!(
+        recorded,
+        r#"{"metadata":{"creationTimestamp":"{{created1}}","generateName":"a-","name":"{{name1}}","namespace":"{{ns}}","resourceVersion":"{{version1}}","uid":"{{uid1}}"},"spec":{"time":"2001-01-01T00:00:00Z"}}"#
+    );
+    assert!(differences(&mut bindings, &recorded, &answer.replace(r#","port":7"#, "")).is_empty());
+}
