@@ -22,7 +22,6 @@ pub fn tests() -> Vec<Test> {
         test!(describe_shows_the_object),
         test!(patch_in_all_three_ways),
         test!(label_annotate_and_scale),
-        test!(autoscale_makes_an_autoscaler),
         test!(wait_for_a_field_and_for_deletion),
         test!(delete_cascades_set_the_finalizer_and_it_stays),
         test!(custom_resources_by_short_name),
@@ -333,28 +332,6 @@ async fn label_annotate_and_scale(c: Cluster) {
         field(&k, "deployment/web", ".metadata.labels"),
         r#"{"team":"blue"}"#
     );
-}
-
-async fn autoscale_makes_an_autoscaler(c: Cluster) {
-    let k = kubectl(&c).await;
-    create(&k, DEPLOYMENT);
-    assert_eq!(
-        k.run("autoscale deployment web --min=2 --max=5").ok(),
-        "horizontalpodautoscaler.autoscaling/web autoscaled\n"
-    );
-    let spec = |path: &str| field(&k, "hpa/web", &format!(".spec.{path}"));
-    assert_eq!(
-        (spec("minReplicas"), spec("maxReplicas")),
-        ("2".to_owned(), "5".to_owned())
-    );
-    assert_eq!(spec("scaleTargetRef.kind"), "Deployment");
-    let table = k.run("get hpa.v1.autoscaling").ok();
-    let row = table.lines().nth(1).unwrap_or_default();
-    assert!(row.starts_with("web") && row.contains("80%"), "{table}");
-    let described = k.run("describe hpa/web").ok();
-    assert!(described.contains("Deployment/web"), "{described}");
-    let error = k.run("autoscale deployment nope --max=5").refused();
-    assert!(error.contains("\"nope\" not found"), "{error}");
 }
 
 async fn wait_for_a_field_and_for_deletion(c: Cluster) {

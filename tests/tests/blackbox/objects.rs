@@ -1,6 +1,5 @@
 //! Objects of single kinds, and objects in protobuf.
 
-mod autoscalers;
 mod jobs;
 mod protobuf;
 
@@ -8,5 +7,5 @@ use coxswain_tests::Test;
 
 /// The tests of this folder.
 pub fn tests() -> Vec<Test> {
-    [autoscalers::tests(), jobs::tests(), protobuf::tests()].concat()
+    [jobs::tests(), protobuf::tests()].concat()
 }

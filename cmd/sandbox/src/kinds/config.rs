@@ -21,7 +21,7 @@ pub(super) const CONFIG_MAP: Rules = Rules {
         errors.extend(validate_config(new));
         errors
     },
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 pub(super) const SECRET: Rules = Rules {
@@ -44,14 +44,14 @@ pub(super) const SECRET: Rules = Rules {
         errors.extend(validate_secret(new));
         errors
     },
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 pub(super) const SERVICE_ACCOUNT: Rules = Rules {
     name_on_update: names::subdomain_name,
     create: only_names,
     update: |_, new| only_names(new),
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 /// What is written as text is stored like the rest, and wins over it.

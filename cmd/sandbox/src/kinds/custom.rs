@@ -12,7 +12,7 @@ use crate::resource::Resource;
 pub(super) const RULES: Rules = Rules {
     generation: Some(changed),
     unconditional_update: false,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 /// A new object: with a status endpoint, status is not for the creator to say.

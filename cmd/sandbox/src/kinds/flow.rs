@@ -19,7 +19,7 @@ const PLAIN: Rules = Rules {
             "managedFields",
         );
     },
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 pub(super) const SCHEMA: Rules = Rules {

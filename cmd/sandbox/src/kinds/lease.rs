@@ -14,7 +14,7 @@ pub(super) const RULES: Rules = Rules {
     validate_update: |_, new| validate(new),
     create_on_update: true,
     unconditional_update: false,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn drop_coordination(old: &Value, lease: &mut Value) {

@@ -12,7 +12,6 @@
 //! Nothing here looks at other objects, at the clock or at the store; whoever calls does (namespaces, cluster IPs,
 //! priority classes, resource versions).
 
-mod autoscaler;
 mod batch;
 mod config;
 mod crd;
@@ -44,8 +43,6 @@ mod workload;
 mod testing;
 #[cfg(test)]
 mod tests;
-
-use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
@@ -248,29 +245,21 @@ pub fn supports_field(res: &Resource, label: &str) -> bool {
 /// Whether the served version has other fields than the one that is stored.
 #[must_use]
 pub fn is_converted(res: &Resource) -> bool {
-    res.custom.is_none()
-        && matches!(
-            (res.group.as_str(), res.version.as_str()),
-            ("events.k8s.io", _) | ("autoscaling", "v1")
-        )
+    res.custom.is_none() && res.group == "events.k8s.io"
 }
 
 /// Turns an object of the served version into the one that is stored.
 pub fn to_stored(res: &Resource, obj: &mut Value) {
-    match res.group.as_str() {
-        _ if !is_converted(res) => {}
-        "autoscaling" => autoscaler::to_modern(obj),
-        _ => event::to_core(obj),
+    if is_converted(res) {
+        event::to_core(obj);
     }
     json::set(obj, "apiVersion", res.stored_as.as_str());
 }
 
 /// Turns a stored object into the served version.
 pub fn from_stored(res: &Resource, obj: &mut Value) {
-    match res.group.as_str() {
-        _ if !is_converted(res) => {}
-        "autoscaling" => autoscaler::from_modern(obj),
-        _ => event::from_core(obj),
+    if is_converted(res) {
+        event::from_core(obj);
     }
     json::set(obj, "apiVersion", res.api_version());
 }
@@ -292,12 +281,6 @@ pub fn converted(from: &Resource, to: &Resource, obj: &Value) -> Value {
     to_stored(from, &mut obj);
     from_stored(to, &mut obj);
     obj
-}
-
-/// An autoscaler of any version in the one that is stored.
-#[must_use]
-pub fn modern_autoscaler(autoscaler: &Value) -> Cow<'_, Value> {
-    autoscaler::modern(autoscaler)
 }
 
 fn is_job(res: &Resource) -> bool {

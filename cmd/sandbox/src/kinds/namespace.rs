@@ -32,7 +32,7 @@ pub(super) const RULES: Rules = Rules {
     validate,
     validate_update: |_, new| validate(new),
     validate_status,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn name_label(namespace: &mut Value) {

@@ -11,7 +11,7 @@ pub(super) const RULES: Rules = Rules {
     generation: Some(Rules::spec_changed),
     validate,
     validate_update: |_, new| validate(new),
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn default(policy: &mut Value) {

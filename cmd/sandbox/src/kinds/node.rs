@@ -38,7 +38,7 @@ pub(super) const RULES: Rules = Rules {
         errors.extend(validate_update(old, new));
         errors
     },
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn default(node: &mut Value) {

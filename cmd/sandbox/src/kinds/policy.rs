@@ -18,7 +18,7 @@ pub(super) const DISRUPTION_BUDGET: Rules = Rules {
     validate_update: |_, new| validate_budget(new),
     validate_status: validate_budget_status,
     unconditional_update: false,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 pub(super) const PRIORITY_CLASS: Rules = Rules {
@@ -41,7 +41,7 @@ pub(super) const PRIORITY_CLASS: Rules = Rules {
         ));
         errors
     },
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn validate_budget(budget: &Value) -> Vec<FieldError> {

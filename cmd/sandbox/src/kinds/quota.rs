@@ -52,7 +52,7 @@ pub(super) const RULES: Rules = Rules {
         errors
     },
     validate_status: |_, new| validate_status(new),
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn validate_spec(spec: &Value) -> Vec<FieldError> {

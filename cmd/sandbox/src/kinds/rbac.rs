@@ -11,7 +11,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 const PLAIN: Rules = Rules {
     name: names::segment_name,
     create_on_update: true,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 pub(super) const ROLE: Rules = Rules {

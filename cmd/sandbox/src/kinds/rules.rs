@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use super::names::{self, NameRule};
 use super::{
-    autoscaler, batch, config, crd, custom, event, flow, lease, namespace, network_policy, node, pod, policy,
-    quota, rbac, service, storage, webhooks, workload,
+    batch, config, crd, custom, event, flow, lease, namespace, network_policy, node, pod, policy, quota,
+    rbac, service, storage, webhooks, workload,
 };
 use crate::field::FieldError;
 use crate::resource::Resource;
 
-/// The rules of one kind; those it does not name are those of [`Rules::PLAIN`].
+/// The strategy of one kind. A kind names the rules that differ from [`Rules::GENERIC`].
 pub(super) struct Rules {
     /// The form of names.
     pub(super) name: NameRule,
@@ -41,8 +41,9 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// A kind of which only the metadata is checked.
-    pub(super) const PLAIN: Self = Self {
+    /// The strategy of kinds without deep rules: the server checks the types of the fields and the metadata, and
+    /// separates status from spec.
+    pub(super) const GENERIC: Self = Self {
         name: names::subdomain_name,
         name_on_update: names::segment_name,
         default: |_| {},
@@ -97,13 +98,11 @@ pub(super) fn rules_of(res: &Resource) -> &'static Rules {
         (_, "RoleBinding") => &rbac::ROLE_BINDING,
         (_, "ClusterRoleBinding") => &rbac::CLUSTER_ROLE_BINDING,
         (_, "NetworkPolicy") => &network_policy::RULES,
-        (_, "HorizontalPodAutoscaler") if res.version == "v1" => &autoscaler::OLD,
-        (_, "HorizontalPodAutoscaler") => &autoscaler::RULES,
         (_, "FlowSchema") => &flow::SCHEMA,
         (_, "PriorityLevelConfiguration") => &flow::LEVEL,
         (_, "MutatingWebhookConfiguration") => &webhooks::MUTATING,
         (_, "ValidatingWebhookConfiguration") => &webhooks::VALIDATING,
         (_, "CustomResourceDefinition") => &crd::RULES,
-        _ => &Rules::PLAIN,
+        _ => &Rules::GENERIC,
     }
 }

@@ -34,7 +34,7 @@ pub(super) const CLAIM: Rules = Rules {
     },
     validate: |claim| validate_claim_spec(&claim["spec"], "spec"),
     validate_update,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 /// Defaults of a claim or of a claim template.

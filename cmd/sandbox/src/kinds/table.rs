@@ -63,11 +63,9 @@ impl Row {
     }
 
     fn resource(&self) -> Resource {
-        // The two groups of events are two views of one collection, kept in the shape of the older one; so are the two
-        // versions of autoscalers, kept in that of the newer.
+        // Both groups of events share one collection, which stores core/v1.
         let (collection, stored_as) = match (self.group, self.plural) {
             ("events.k8s.io", "events") => ("events".to_owned(), "v1".to_owned()),
-            ("autoscaling", plural) => (format!("{plural}.autoscaling"), "autoscaling/v2".to_owned()),
             ("", plural) => (plural.to_owned(), self.version.to_owned()),
             (group, plural) => (format!("{plural}.{group}"), format!("{group}/{}", self.version)),
         };
@@ -190,15 +188,6 @@ const TABLE: &[Row] = &[
     row(
         "autoscaling",
         "v2",
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-    )
-    .short(&["hpa"])
-    .in_all()
-    .status(),
-    row(
-        "autoscaling",
-        "v1",
         "HorizontalPodAutoscaler",
         "horizontalpodautoscalers",
     )

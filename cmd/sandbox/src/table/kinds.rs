@@ -3,7 +3,6 @@
 mod batch;
 mod core;
 mod event;
-mod hpa;
 mod node;
 mod pod;
 mod policy;
@@ -65,8 +64,7 @@ impl Printer {
             ("apps", "ControllerRevision") => &workload::CONTROLLER_REVISION,
             ("batch", "Job") => &batch::JOB,
             ("batch", "CronJob") => &batch::CRON_JOB,
-            ("autoscaling", "HorizontalPodAutoscaler") => &hpa::AUTOSCALER,
-            ("autoscaling", "Scale") => &hpa::SCALE,
+            ("autoscaling", "Scale") => &workload::SCALE,
             ("coordination.k8s.io", "Lease") => &policy::LEASE,
             ("policy", "PodDisruptionBudget") => &policy::DISRUPTION_BUDGET,
             ("networking.k8s.io", "NetworkPolicy") => &policy::NETWORK_POLICY,

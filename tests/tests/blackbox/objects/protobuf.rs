@@ -2,7 +2,7 @@
 
 use coxswain_tests::{
     Cluster, Need, Reply, Test,
-    fixtures::{apps, config_map, core, deployment},
+    fixtures::{apps, config_map, core, deployment, group},
     test,
 };
 use http::Method;
@@ -14,7 +14,7 @@ use crate::expect::{bad_request_starting, invalid, not_found};
 pub fn tests() -> Vec<Test> {
     vec![
         test!(an_object_is_what_it_is_in_json),
-        test!(autoscalers_of_both_versions),
+        test!(autoscaler_of_v2_is_decoded).since(1, 23),
         test!(a_scale_and_the_options_of_a_deletion),
         test!(what_is_newer_than_the_server_is_passed_over),
         test!(what_is_no_message_is_a_bad_request),
@@ -126,51 +126,35 @@ async fn an_object_is_what_it_is_in_json(c: Cluster) {
     assert_eq!(plain(made), plain(same));
 }
 
-async fn autoscalers_of_both_versions(c: Cluster) {
+async fn autoscaler_of_v2_is_decoded(c: Cluster) {
     let ns = c.namespace().await;
-    let path =
-        |version: &str| format!("/apis/autoscaling/{version}/namespaces/{ns}/horizontalpodautoscalers");
+    let path = group("autoscaling/v2", &ns, "horizontalpodautoscalers");
     let target = part(
         1,
         [part(1, "Deployment"), part(2, "web"), part(3, "apps/v1")].concat(),
     );
-    let old = [target.clone(), number(2, 2), number(3, 5), number(4, 70)].concat();
-    let old = body(
-        "autoscaling/v1",
-        "HorizontalPodAutoscaler",
-        &[named("old"), part(2, old)],
-    );
-    let made = send(&c, Method::POST, &path("v1"), old).await.expect(201);
-    let reference = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
-    assert_eq!(
-        made["spec"],
-        json!({"maxReplicas": 5, "minReplicas": 2, "scaleTargetRef": reference, "targetCPUUtilizationPercentage": 70})
-    );
-    if c.version() < (1, 23) {
-        return;
-    }
     let cpu = [
         part(1, "cpu"),
         part(2, [part(1, "Utilization"), number(4, 60)].concat()),
     ]
     .concat();
     let metric = part(4, [part(1, "Resource"), part(4, cpu)].concat());
-    let new = [target, number(3, 5), metric].concat();
-    let new = body(
+    let spec = [target, number(3, 5), metric].concat();
+    let autoscaler = body(
         "autoscaling/v2",
         "HorizontalPodAutoscaler",
-        &[named("new"), part(2, new)],
+        &[named("a"), part(2, spec)],
     );
-    let made = send(&c, Method::POST, &path("v2"), new).await.expect(201);
-    let metric = |percent: u8| {
-        let target = json!({"type": "Utilization", "averageUtilization": percent});
+    let made = send(&c, Method::POST, &path, autoscaler).await.expect(201);
+    let target = json!({"type": "Utilization", "averageUtilization": 60});
+    assert_eq!(
+        made["spec"]["metrics"],
         json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}])
-    };
-    assert_eq!(made["spec"]["metrics"], metric(60));
-    let read = c.api().get(&format!("{}/old", path("v2"))).await.expect(200);
-    assert_eq!(read["spec"]["metrics"], metric(70));
-    let read = c.api().get(&format!("{}/new", path("v1"))).await.expect(200);
-    assert_eq!(read["spec"]["targetCPUUtilizationPercentage"], 60);
+    );
+    assert_eq!(
+        made["spec"]["scaleTargetRef"],
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"})
+    );
 }
 
 async fn a_scale_and_the_options_of_a_deletion(c: Cluster) {

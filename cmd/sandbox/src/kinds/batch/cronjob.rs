@@ -25,7 +25,7 @@ pub(in super::super) const RULES: Rules = Rules {
         errors
     },
     validate_update: |old, new| validate(new, Some(old)),
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn default(cron_job: &mut Value) {

@@ -35,7 +35,7 @@ pub(in super::super) const RULES: Rules = Rules {
     },
     validate_update,
     validate_status: job_status::validate,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn default(job: &mut Value) {

@@ -30,7 +30,7 @@ pub(super) const RULES: Rules = Rules {
     validate_update,
     validate_status: |_, new| names::validate(&new["status"]["acceptedNames"], "status.acceptedNames"),
     unconditional_update: false,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn default(crd: &mut Value) {

@@ -23,7 +23,7 @@ pub(super) const CORE: Rules = Rules {
     validate: validate::core,
     validate_update: |_, new| validate::core(new),
     create_on_update: true,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 pub(super) const MODERN: Rules = Rules {
@@ -34,5 +34,5 @@ pub(super) const MODERN: Rules = Rules {
     validate: validate::modern,
     validate_update: validate::modern_update,
     create_on_update: true,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };

@@ -36,7 +36,7 @@ pub(super) const RULES: Rules = Rules {
     validate: validate::create,
     validate_update: update::validate,
     validate_status: update::validate_status,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn create(pod: &mut Value) {

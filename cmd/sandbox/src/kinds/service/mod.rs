@@ -23,7 +23,7 @@ pub(super) const RULES: Rules = Rules {
     validate_update: validate::update,
     validate_status: validate::status,
     create_on_update: true,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn default(service: &mut Value) {

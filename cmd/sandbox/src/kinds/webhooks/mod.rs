@@ -18,7 +18,7 @@ const PLAIN: Rules = Rules {
     validate,
     validate_update: |_, new| validate(new),
     unconditional_update: false,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 pub(super) const VALIDATING: Rules = Rules {

@@ -38,7 +38,7 @@ pub(in super::super) const RULES: Rules = Rules {
         errors
     },
     validate_status,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn template_generation(obj: &Value) -> i64 {

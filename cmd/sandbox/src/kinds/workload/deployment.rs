@@ -28,7 +28,7 @@ pub(in super::super) const RULES: Rules = Rules {
         errors
     },
     validate_status,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 /// Annotations count, because they are copied to the replica sets.

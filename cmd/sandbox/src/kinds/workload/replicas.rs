@@ -31,7 +31,7 @@ pub(in super::super) const SET_RULES: Rules = Rules {
         errors
     },
     validate_status,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 pub(in super::super) const CONTROLLER_RULES: Rules = Rules {
@@ -40,7 +40,7 @@ pub(in super::super) const CONTROLLER_RULES: Rules = Rules {
     validate: validate_controller,
     validate_update: |_, new| validate_controller(new),
     validate_status,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn default_set(set: &mut Value) {

@@ -17,7 +17,7 @@ pub(in super::super) const RULES: Rules = Rules {
         errors.extend(immutable(&old["data"], &new["data"], "data"));
         errors
     },
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn revision_number(revision: &Value) -> Vec<FieldError> {

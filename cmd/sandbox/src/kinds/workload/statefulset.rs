@@ -44,7 +44,7 @@ pub(in super::super) const RULES: Rules = Rules {
     },
     validate_update,
     validate_status,
-    ..Rules::PLAIN
+    ..Rules::GENERIC
 };
 
 fn default(stateful_set: &mut Value) {

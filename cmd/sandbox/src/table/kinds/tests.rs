@@ -361,66 +361,6 @@ fn claims_and_quotas() {
 }
 
 #[test]
-fn autoscalers() {
-    let resource = |target: Value| json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
-    let hpa = json!({
-        "spec": {
-            "scaleTargetRef": {"kind": "Deployment", "name": "d"},
-            "maxReplicas": 5,
-            "metrics": [
-                resource(json!({"averageUtilization": 80})),
-                resource(json!({"averageValue": "100Mi"})),
-                resource(json!({"averageUtilization": 10})),
-            ],
-        },
-        "status": {
-            "currentReplicas": 2,
-            "currentMetrics": [{"resource": {"current": {"averageUtilization": 33, "averageValue": "10m"}}}],
-        },
-    });
-    let targets = "cpu: 33%/80%, cpu: <unknown>/100Mi + 1 more...";
-    let expected = json!(["n", "Deployment/d", targets, "<unset>", 5, 2, "10m"]);
-    assert_eq!(
-        json!(cells("autoscaling", "HorizontalPodAutoscaler", hpa)),
-        expected
-    );
-
-    for (metric, status, expected) in [
-        (
-            json!({"type": "Pods", "pods": {"target": {"averageValue": "7"}}}),
-            json!({}),
-            "<unknown>/7",
-        ),
-        (
-            json!({"type": "External", "external": {"target": {"value": "7"}}}),
-            json!({"external": {"current": {"value": "3"}}}),
-            "3/7",
-        ),
-        (
-            json!({"type": "Object", "object": {"target": {"averageValue": "7"}}}),
-            json!({"object": {"current": {"averageValue": "3"}}}),
-            "3/7 (avg)",
-        ),
-        (
-            json!({
-                "type": "ContainerResource",
-                "containerResource": {"name": "cpu", "target": {"averageUtilization": 60}},
-            }),
-            json!({}),
-            "cpu: <unknown>/60%",
-        ),
-        (json!({"type": "Moon"}), json!({}), "<unknown type>"),
-    ] {
-        let hpa = json!({"spec": {"metrics": [metric]}, "status": {"currentMetrics": [status]}});
-        assert_eq!(cells("autoscaling", "HorizontalPodAutoscaler", hpa)[2], expected);
-    }
-    assert_eq!(
-        cells("autoscaling", "HorizontalPodAutoscaler", json!({}))[2],
-        "<none>"
-    );
-}
-
-#[test]
 fn small_kinds() {
     let subjects = json!([
         {"kind": "User", "name": "u"},

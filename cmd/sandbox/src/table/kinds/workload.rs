@@ -1,4 +1,4 @@
-//! What makes pods from a template and keeps them: the kinds of `apps`, and replication controllers.
+//! Columns of the kinds of `apps`, of replication controllers and of scales.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -19,6 +19,23 @@ const REPLICAS: &[Column] = &[
     IMAGES,
     SELECTOR,
 ];
+
+pub static SCALE: Kind = Kind {
+    columns: &[
+        NAME,
+        integer("Desired", "Number of pods there should be."),
+        integer("Available", "Number of pods there are."),
+        AGE,
+    ],
+    cells: |scale, now| {
+        vec![
+            json!(text(scale, "/metadata/name")),
+            json!(int(scale, "/spec/replicas")),
+            json!(int(scale, "/status/replicas")),
+            json!(age(scale, now)),
+        ]
+    },
+};
 
 pub static REPLICATION_CONTROLLER: Kind = Kind {
     columns: REPLICAS,
