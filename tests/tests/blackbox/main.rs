@@ -10,8 +10,9 @@ mod expect;
 mod kubectl;
 mod limits;
 mod lists;
-mod objects;
+
 mod openapi;
+mod protobuf;
 mod quota;
 mod support;
 mod watches;
@@ -38,8 +39,9 @@ fn main() -> ExitCode {
             kubectl::tests(),
             limits::tests(),
             lists::tests(),
-            objects::tests(),
+
             openapi::tests(),
+            protobuf::tests(),
             quota::tests(),
             watches::tests(),
         ]

@@ -12,20 +12,17 @@
 //! Nothing here looks at other objects, at the clock or at the store; whoever calls does (namespaces, cluster IPs,
 //! priority classes, resource versions).
 
-mod batch;
 mod config;
 mod crd;
 mod custom;
 mod event;
 mod fields;
-mod flow;
 mod json;
 mod labels;
 mod lease;
 mod meta;
 mod names;
 mod namespace;
-mod network_policy;
 mod node;
 mod pod;
 mod policy;
@@ -34,7 +31,6 @@ mod rbac;
 mod rules;
 mod service;
 mod shape;
-mod storage;
 mod table;
 mod webhooks;
 mod workload;

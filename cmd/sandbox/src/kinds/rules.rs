@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::names::{self, NameRule};
 use super::{
-    batch, config, crd, custom, event, flow, lease, namespace, network_policy, node, pod, policy, quota,
-    rbac, service, storage, webhooks, workload,
+    config, crd, custom, event, lease, namespace, node, pod, policy, quota, rbac, service, webhooks, workload,
 };
 use crate::field::FieldError;
 use crate::resource::Resource;
@@ -59,6 +58,12 @@ impl Rules {
         unconditional_update: true,
     };
 
+    /// [`Rules::GENERIC`] for kinds whose `metadata.generation` counts changes of spec.
+    pub(super) const GENERIC_WITH_GENERATION: Self = Self {
+        generation: Some(Self::spec_changed),
+        ..Self::GENERIC
+    };
+
     /// The most common answer to [`Rules::generation`].
     pub(super) fn spec_changed(old: &Value, new: &Value) -> bool {
         old["spec"] != new["spec"]
@@ -76,7 +81,6 @@ pub(super) fn rules_of(res: &Resource) -> &'static Rules {
         ("events.k8s.io", "Event") => &event::MODERN,
         ("", "Namespace") => &namespace::RULES,
         ("", "Node") => &node::RULES,
-        ("", "PersistentVolumeClaim") => &storage::CLAIM,
         ("", "Pod") => &pod::RULES,
         ("", "ReplicationController") => &workload::REPLICATION_CONTROLLER,
         ("", "ResourceQuota") => &quota::RULES,
@@ -87,9 +91,6 @@ pub(super) fn rules_of(res: &Resource) -> &'static Rules {
         (_, "DaemonSet") => &workload::DAEMON_SET,
         (_, "Deployment") => &workload::DEPLOYMENT,
         (_, "ReplicaSet") => &workload::REPLICA_SET,
-        (_, "StatefulSet") => &workload::STATEFUL_SET,
-        (_, "CronJob") => &batch::CRON_JOB,
-        (_, "Job") => &batch::JOB,
         (_, "Lease") => &lease::RULES,
         (_, "PodDisruptionBudget") => &policy::DISRUPTION_BUDGET,
         (_, "PriorityClass") => &policy::PRIORITY_CLASS,
@@ -97,12 +98,13 @@ pub(super) fn rules_of(res: &Resource) -> &'static Rules {
         (_, "ClusterRole") => &rbac::CLUSTER_ROLE,
         (_, "RoleBinding") => &rbac::ROLE_BINDING,
         (_, "ClusterRoleBinding") => &rbac::CLUSTER_ROLE_BINDING,
-        (_, "NetworkPolicy") => &network_policy::RULES,
-        (_, "FlowSchema") => &flow::SCHEMA,
-        (_, "PriorityLevelConfiguration") => &flow::LEVEL,
         (_, "MutatingWebhookConfiguration") => &webhooks::MUTATING,
         (_, "ValidatingWebhookConfiguration") => &webhooks::VALIDATING,
         (_, "CustomResourceDefinition") => &crd::RULES,
+        (_, "StatefulSet") => &workload::STATEFUL_SET,
+        (_, "CronJob" | "FlowSchema" | "Job" | "NetworkPolicy" | "PriorityLevelConfiguration") => {
+            &Rules::GENERIC_WITH_GENERATION
+        }
         _ => &Rules::GENERIC,
     }
 }

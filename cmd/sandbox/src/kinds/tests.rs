@@ -21,8 +21,6 @@ fn sample(qualified: &str) -> Value {
         "pods" => json!({"spec": {"containers": [{"name": "c", "image": "nginx"}]}}),
         "services" => json!({"spec": {"ports": [{"port": 80}]}}),
         "events.events.k8s.io" => json!({"regarding": {"namespace": "default"}}),
-        "jobs.batch" => json!({"spec": {"template": {"spec": {"restartPolicy": "Never",
-            "containers": [{"name": "c", "image": "nginx"}]}}}}),
         _ => json!({}),
     }
 }
@@ -132,7 +130,6 @@ fn what_survives_at_the_status_endpoint() {
         ("pods", true, true, false),
         ("nodes", true, true, true),
         ("jobs.batch", true, true, true),
-        ("flowschemas.flowcontrol.apiserver.k8s.io", false, false, false),
         ("customresourcedefinitions.apiextensions.k8s.io", true, true, true),
     ];
     for (kind, labels, annotations, owners) in cases {

@@ -4,24 +4,32 @@ mod daemonset;
 mod deployment;
 mod replicas;
 mod revision;
-mod statefulset;
 
 #[cfg(test)]
 mod tests;
 
 use serde_json::Value;
 
-use super::json::{empty, number, text};
+use super::json::{empty, number, section, set_default, text};
 use super::meta::{immutable, non_negative};
 use super::names;
-use super::{labels, pod};
+use super::{Rules, labels, pod};
 use crate::field::FieldError;
 
 pub(super) use daemonset::RULES as DAEMON_SET;
 pub(super) use deployment::RULES as DEPLOYMENT;
 pub(super) use replicas::{CONTROLLER_RULES as REPLICATION_CONTROLLER, SET_RULES as REPLICA_SET};
 pub(super) use revision::RULES as CONTROLLER_REVISION;
-pub(super) use statefulset::RULES as STATEFUL_SET;
+
+/// Generic rules, and the replicas that the scale subresource shows.
+pub(super) const STATEFUL_SET: Rules = Rules {
+    default: |set| {
+        if let Some(spec) = section(set, "spec") {
+            set_default(spec, "replicas", 1);
+        }
+    },
+    ..Rules::GENERIC_WITH_GENERATION
+};
 
 /// How errors name the kind whose template this is.
 struct Owner {

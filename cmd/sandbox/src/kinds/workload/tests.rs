@@ -27,16 +27,11 @@ fn defaults() {
                 "strategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}, "type": "RollingUpdate"}}),
         ),
         ("replicasets.apps", json!({"replicas": 1, "selector": selector})),
+        ("statefulsets.apps", json!({"replicas": 1, "selector": selector})),
         (
             "daemonsets.apps",
             json!({"revisionHistoryLimit": 10, "selector": selector,
                 "updateStrategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}, "type": "RollingUpdate"}}),
-        ),
-        (
-            "statefulsets.apps",
-            json!({"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
-                "podManagementPolicy": "OrderedReady", "replicas": 1, "revisionHistoryLimit": 10, "selector": selector,
-                "serviceName": "", "updateStrategy": {"rollingUpdate": {"partition": 0}, "type": "RollingUpdate"}}),
         ),
     ];
     for (kind, expected) in cases {
@@ -58,24 +53,6 @@ fn old_controllers_take_labels_from_the_template() {
     assert_eq!(
         create_errors("replicationcontrollers", json!({"spec": {}})),
         ["spec.selector: Required value", "spec.template: Required value"]
-    );
-}
-
-#[test]
-fn claim_templates_become_volumes() {
-    let claims = json!({
-        "volumeClaimTemplates": [{"metadata": {"name": "v"},
-            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}],
-        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [
-            {"name": "c", "image": "nginx", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]}},
-    });
-    assert_eq!(create_errors("statefulsets.apps", with(claims.clone())), [""; 0]);
-    assert_eq!(
-        spec_of("statefulsets.apps", claims)["volumeClaimTemplates"],
-        json!([{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "v"},
-            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
-                "volumeMode": "Filesystem"},
-            "status": {"phase": "Pending"}}])
     );
 }
 
@@ -162,16 +139,6 @@ fn what_is_wrong_is_named() {
              non-zero",
             ],
         ),
-        (
-            "statefulsets.apps",
-            json!({"podManagementPolicy": "Odd"}),
-            vec!["spec.podManagementPolicy: Invalid value: \"Odd\": must be 'OrderedReady' or 'Parallel'"],
-        ),
-        (
-            "statefulsets.apps",
-            json!({"serviceName": "a.b"}),
-            vec!["spec.serviceName: Invalid value: \"a.b\": must not contain dots"],
-        ),
     ];
     for (kind, extra, expected) in cases {
         let mut spec = with(extra.clone());
@@ -191,7 +158,6 @@ fn templates_run_for_ever() {
         ("deployments.apps", "ReplicaSet"),
         ("replicasets.apps", "ReplicaSet"),
         ("daemonsets.apps", "DaemonSet"),
-        ("statefulsets.apps", "StatefulSet"),
     ] {
         assert_eq!(
             create_errors(kind, never.clone()),
@@ -219,26 +185,6 @@ fn selectors_are_for_good() {
             "{kind}"
         );
     }
-}
-
-#[test]
-fn stateful_sets_keep_their_identity() {
-    let (set, errors) = updated("statefulsets.apps", with(json!({})), with(json!({"replicas": 3})));
-    assert_eq!(errors, [""; 0]);
-    assert_eq!(set["metadata"]["generation"], 2);
-    let (_, errors) = updated(
-        "statefulsets.apps",
-        with(json!({})),
-        with(json!({"serviceName": "s"})),
-    );
-    assert_eq!(
-        errors,
-        [
-            "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
-          'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are \
-          forbidden"
-        ]
-    );
 }
 
 #[test]
