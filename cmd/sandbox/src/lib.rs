@@ -45,7 +45,6 @@ mod partial;
 mod patch;
 mod protobuf;
 mod quantity;
-mod quota;
 mod registry;
 mod request;
 mod resource;

@@ -110,15 +110,6 @@ impl Quantity {
         }
     }
 
-    /// What is left of an amount without another.
-    #[must_use]
-    pub fn minus(self, other: Self) -> Self {
-        Self {
-            nanos: self.nanos.saturating_sub(other.nanos),
-            form: self.form,
-        }
-    }
-
     /// Whether it is more than nothing.
     #[must_use]
     pub fn is_positive(self) -> bool {
@@ -142,15 +133,6 @@ impl Quantity {
     pub fn round_to_milli(self) -> Self {
         Self {
             nanos: divide_up(self.nanos, MILLI).saturating_mul(MILLI),
-            form: self.form,
-        }
-    }
-
-    /// Rounded up to whole pieces.
-    #[must_use]
-    pub fn round_to_whole(self) -> Self {
-        Self {
-            nanos: divide_up(self.nanos, ONE).saturating_mul(ONE),
             form: self.form,
         }
     }

@@ -140,7 +140,7 @@ impl Api {
         priority::check_overhead(res, &value)?;
         let name = meta::name(&value).to_owned();
         let key = meta::key(namespace, &name);
-        let counting = self.charge(res, namespace, None, &value, dry_run)?;
+        let quotas = self.admit_to_quotas(res, namespace, &name)?;
         if dry_run {
             if let Some(existing) = self.store.get(&res.collection, &key) {
                 return Err(taken(res, &value, &existing));
@@ -164,12 +164,12 @@ impl Api {
         let stored = self
             .store
             .create(&res.collection, &key, Self::draft(res, value.clone()), &guards);
-        self.end_charge(counting, res, namespace, stored.is_ok());
+        drop(quotas);
         match stored {
             Ok(object) => {
                 let served = Self::answer(res, &object, value);
                 self.after_write(res, &object);
-                self.after_create(res, &name);
+                self.after_create(res, namespace, &name);
                 Ok(served)
             }
             Err(StoreError::Exists) => match self.store.get(&res.collection, &key) {
@@ -218,7 +218,7 @@ impl Api {
 
     /// What follows from a write that has been committed.
     pub(super) fn after_write(&self, res: &Resource, object: &Arc<Object>) {
-        self.recount_after_write(res, object);
+        self.update_quotas_after(res, object);
         if res.collection == super::crds::COLLECTION {
             self.crd_written(object);
         }
@@ -234,7 +234,8 @@ impl Api {
     }
 
     /// What follows from a new object.
-    fn after_create(&self, res: &Resource, name: &str) {
+    fn after_create(&self, res: &Resource, namespace: &str, name: &str) {
+        self.update_quotas(res, namespace);
         if res.collection == "namespaces" {
             self.furnish_namespace(name);
         }

@@ -81,7 +81,7 @@ pub struct Api {
     addresses: Mutex<()>,
     /// Held while a definition is judged and what it defines is put into the registry.
     definitions: Mutex<()>,
-    /// Held from the charge of a quota until what it was charged for is stored, and while what is used is counted.
+    /// Held while quotas are checked until the new object is stored, and while their status is written.
     quotas: Mutex<()>,
     /// The namespaces that are being emptied.
     emptying: Mutex<BTreeSet<String>>,

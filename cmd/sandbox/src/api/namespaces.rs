@@ -167,7 +167,7 @@ impl Api {
             self.refurnish_namespace(res, namespace, &removed.key);
             self.empty_namespace(namespace);
             if !self.is_emptying(namespace) {
-                self.recount(res, namespace);
+                self.update_quotas(res, namespace);
             }
         }
         if res.collection == super::aggregate::COLLECTION {

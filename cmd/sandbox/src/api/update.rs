@@ -241,7 +241,7 @@ impl Api {
         self.finish_update(update, current, old, next)
     }
 
-    /// Charges, stores and tells; none if somebody else was faster.
+    /// Stores the object and runs the follow-ups. Returns none if another write came first.
     fn finish_update(
         &self,
         update: &Update<'_>,
@@ -256,15 +256,10 @@ impl Api {
             part,
             dry_run,
         } = update;
-        let counting = match part {
-            Part::Main => self.charge(res, namespace, Some(old), &next, dry_run)?,
-            Part::Status | Part::Finalize | Part::Server => None,
-        };
         if dry_run {
             return Ok(Some(next));
         }
         let committed = self.commit_update(res, &meta::key(namespace, name), current, old, &next);
-        self.end_charge(counting, res, namespace, committed.is_ok());
         match committed {
             Ok(Committed::Removed(removed)) => {
                 self.after_removal(res, &removed);

@@ -26,7 +26,6 @@ mod namespace;
 mod node;
 mod pod;
 mod policy;
-mod quota;
 mod rbac;
 mod rules;
 mod service;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::names::{self, NameRule};
 use super::{
-    config, crd, custom, event, lease, namespace, node, pod, policy, quota, rbac, service, webhooks, workload,
+    config, crd, custom, event, lease, namespace, node, pod, policy, rbac, service, webhooks, workload,
 };
 use crate::field::FieldError;
 use crate::resource::Resource;
@@ -83,7 +83,6 @@ pub(super) fn rules_of(res: &Resource) -> &'static Rules {
         ("", "Node") => &node::RULES,
         ("", "Pod") => &pod::RULES,
         ("", "ReplicationController") => &workload::REPLICATION_CONTROLLER,
-        ("", "ResourceQuota") => &quota::RULES,
         ("", "Secret") => &config::SECRET,
         ("", "Service") => &service::RULES,
         ("", "ServiceAccount") => &config::SERVICE_ACCOUNT,

@@ -19,6 +19,8 @@ pub fn tests() -> Vec<Test> {
         test!(many_at_once_never_exceed_it),
         test!(other_namespaces_are_free),
         test!(apply_and_generated_names_are_counted),
+        test!(pods_beyond_it_are_refused),
+        test!(pods_that_have_ended_are_only_objects),
     ];
     tests.into_iter().map(|test| test.needs(Need::Kcm)).collect()
 }
@@ -264,4 +266,41 @@ async fn apply_and_generated_names_are_counted(c: Cluster) {
         )
         .await
         .expect(200);
+}
+
+async fn pods_beyond_it_are_refused(c: Cluster) {
+    let ns = limited(&c, json!({"pods": "2"})).await;
+    create(&c, &core(&ns, "pods"), &pod("a")).await;
+    create(&c, &core(&ns, "pods"), &pod("b")).await;
+    let reply = c.api().post(&core(&ns, "pods"), pod("c")).await;
+    refused(
+        &reply,
+        "pods \"c\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2",
+    );
+    assert_eq!(reply.json()["details"], json!({"name": "c", "kind": "pods"}));
+    c.api()
+        .get(&core(&ns, "pods/c"))
+        .await
+        .expect_error(404, "NotFound");
+    used(&c, &ns, "q", json!({"pods": "2"})).await;
+}
+
+async fn pods_that_have_ended_are_only_objects(c: Cluster) {
+    let ns = limited(&c, json!({"pods": "1", "count/pods": "2"})).await;
+    create(&c, &core(&ns, "pods"), &pod("a")).await;
+    used(&c, &ns, "q", json!({"pods": "1", "count/pods": "1"})).await;
+    let done = json!({"status": {"phase": "Succeeded"}});
+    c.api()
+        .patch(&core(&ns, "pods/a/status"), MERGE, done)
+        .await
+        .expect(200);
+    used(&c, &ns, "q", json!({"pods": "0", "count/pods": "1"})).await;
+    create(&c, &core(&ns, "pods"), &pod("b")).await;
+    used(&c, &ns, "q", json!({"pods": "1", "count/pods": "2"})).await;
+    let reply = c.api().post(&core(&ns, "pods"), pod("c")).await;
+    refused(
+        &reply,
+        "pods \"c\" is forbidden: exceeded quota: q, requested: count/pods=1,pods=1, used: count/pods=2,pods=1, limited: \
+         count/pods=2,pods=1",
+    );
 }

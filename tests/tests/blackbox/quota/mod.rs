@@ -2,24 +2,18 @@
 //!
 //! Somebody keeps the status of a quota: on a real cluster a controller of KCM's, so that the tests wait for what it says.
 
-mod costs;
 mod counts;
 mod custom;
 
 use coxswain_tests::{Cluster, Need, Reply, Test, test, time};
 use serde_json::{Value, json};
 
-use crate::expect;
-use crate::support::{MERGE, SOON, config_map, core, create, object, of, soon, with};
+use crate::support::{SOON, config_map, core, create, object, of, soon, with};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
-    let own = vec![
-        test!(invalid_quotas),
-        test!(scopes_cannot_change),
-        test!(a_name_that_is_taken_costs_nothing).needs(Need::Sandbox),
-    ];
-    [own, costs::tests(), counts::tests(), custom::tests()].concat()
+    let own = vec![test!(a_name_that_is_taken_costs_nothing).needs(Need::Sandbox)];
+    [own, counts::tests(), custom::tests()].concat()
 }
 
 fn quota(name: &str, hard: Value) -> Value {
@@ -79,73 +73,6 @@ async fn limited(c: &Cluster, hard: Value) -> String {
 fn refused(reply: &Reply, message: &str) {
     reply.expect_error(403, "Forbidden");
     reply.check(reply.message() == message, &format!("expected {message}"));
-}
-
-async fn invalid_quotas(c: Cluster) {
-    let ns = c.namespace().await;
-    let spec = |spec: Value| with(object("v1", "ResourceQuota", "q"), "/spec", spec);
-    let cases = vec![
-        (
-            spec(json!({"hard": {"nonsense": "1"}})),
-            vec![
-                "Invalid spec.hard[nonsense]: must be a standard resource type or fully qualified",
-                "Invalid spec.hard[nonsense]: must be a standard resource for quota",
-            ],
-        ),
-        (
-            spec(json!({"hard": {"pods": "-1"}})),
-            vec!["Invalid spec.hard[pods]: must be greater than or equal to 0"],
-        ),
-        (
-            spec(json!({"hard": {"pods": "500m"}})),
-            vec!["Invalid spec.hard[pods]: must be an integer"],
-        ),
-        (
-            spec(json!({"hard": {"pods": "1"}, "scopes": ["Odd"]})),
-            vec!["Invalid spec.scopes: unsupported scope"],
-        ),
-        (
-            spec(json!({"hard": {"pods": "1"}, "scopes": ["Terminating", "NotTerminating"]})),
-            vec!["Invalid spec.scopes: conflicting scopes"],
-        ),
-        (
-            spec(json!({"hard": {"cpu": "1"}, "scopes": ["BestEffort"]})),
-            vec!["Invalid spec.scopes: unsupported scope applied to resource"],
-        ),
-        (
-            spec(
-                json!({"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": [
-                    {"scopeName": "PriorityClass", "operator": "In"},
-                ]}}),
-            ),
-            vec![
-                "Required spec.scopeSelector.matchExpressions.values: must be at least one value when `operator` is 'In' or \
-                 'NotIn' for scope selector",
-            ],
-        ),
-        (
-            spec(
-                json!({"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": [
-                    {"scopeName": "PriorityClass", "operator": "Odd"},
-                ]}}),
-            ),
-            vec!["Invalid spec.scopeSelector.matchExpressions.operator: not a valid selector operator"],
-        ),
-    ];
-    expect::refuses(&c, &core(&ns, "resourcequotas"), cases).await;
-}
-
-async fn scopes_cannot_change(c: Cluster) {
-    let ns = c.namespace().await;
-    let scoped = with(
-        quota("q", json!({"pods": "1"})),
-        "/spec/scopes",
-        json!(["Terminating"]),
-    );
-    create(&c, &core(&ns, "resourcequotas"), &scoped).await;
-    let change = json!({"spec": {"scopes": ["NotTerminating"]}});
-    let reply = c.api().patch(&path(&ns, "q"), MERGE, change).await;
-    expect::invalid(&reply, &["Invalid spec.scopes: field is immutable"]);
 }
 
 /// A real server counts it until the next time that it counts everything.

@@ -23,7 +23,7 @@ use super::{Rules, names};
 
 pub(super) use admission::create as tolerate_node_trouble;
 pub(super) use defaults::template as default_template;
-pub(super) use resources::{is_standard as is_standard_resource, validate_amount};
+pub(super) use resources::validate_amount;
 pub(super) use validate::template as validate_template;
 
 pub(super) const RULES: Rules = Rules {

@@ -37,7 +37,7 @@ fn is_huge_page(name: &str) -> bool {
 }
 
 /// A name without a domain that everybody knows.
-pub(in super::super) fn is_standard(name: &str) -> bool {
+fn is_standard(name: &str) -> bool {
     STANDARD.contains(&name) || is_huge_page(name) || name.starts_with("requests.hugepages-")
 }
 
