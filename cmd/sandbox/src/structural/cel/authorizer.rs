@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::check::no_overload;
 use super::eval::{Budget, EvalError, Result};
-use super::shape::{REQUEST_LIMIT, Shape, Ty};
+use super::types::Ty;
 use super::value::Val;
 use crate::auth::{Attributes, On};
 
@@ -64,32 +64,26 @@ impl Kind {
     }
 }
 
-/// The result of a function of such a value, and what it costs.
-pub(super) fn function<'n>(
-    kind: Kind,
-    name: &str,
-    operands: &[&Shape<'n>],
-) -> Result<(Shape<'n>, u64), String> {
+/// Returns the type of the result of a function of such a value.
+pub(super) fn function<'n>(kind: Kind, name: &str, operands: &[&Ty<'n>]) -> Result<Ty<'n>, String> {
     let refuse = || no_overload(name, operands);
     let texts = operands.iter().skip(1);
-    if !texts.clone().all(|one| matches!(one.ty, Ty::Text | Ty::Dyn)) {
+    if !texts.clone().all(|one| matches!(one, Ty::Text | Ty::Dyn)) {
         return Err(refuse());
     }
-    let known = |kind: Kind| Shape::plain(Ty::Authority(kind));
-    let shape = match (kind, name, texts.count()) {
-        (Kind::Authorizer, "path", 1) => known(Kind::Path),
-        (Kind::Authorizer, "group", 1) => known(Kind::Group),
-        (Kind::Authorizer, "serviceAccount", 2) => known(Kind::Authorizer),
+    Ok(match (kind, name, texts.count()) {
+        (Kind::Authorizer, "path", 1) => Ty::Authority(Kind::Path),
+        (Kind::Authorizer, "group", 1) => Ty::Authority(Kind::Group),
+        (Kind::Authorizer, "serviceAccount", 2) => Ty::Authority(Kind::Authorizer),
         (Kind::Group, "resource", 1)
         | (Kind::Resource, "subresource" | "namespace" | "name" | "fieldSelector" | "labelSelector", 1) => {
-            known(Kind::Resource)
+            Ty::Authority(Kind::Resource)
         }
-        (Kind::Path | Kind::Resource, "check", 1) => return Ok((known(Kind::Decision), CHECK_COST)),
-        (Kind::Decision, "allowed" | "errored", 0) => Shape::plain(Ty::Bool),
-        (Kind::Decision, "reason" | "error", 0) => Shape::new(Ty::Text, REQUEST_LIMIT),
+        (Kind::Path | Kind::Resource, "check", 1) => Ty::Authority(Kind::Decision),
+        (Kind::Decision, "allowed" | "errored", 0) => Ty::Bool,
+        (Kind::Decision, "reason" | "error", 0) => Ty::Text,
         _ => return Err(refuse()),
-    };
-    Ok((shape, 1))
+    })
 }
 
 impl<'a> Authority<'a> {

@@ -7,7 +7,7 @@ use super::super::node::Node;
 use super::authorizer::{Authority, Judge, Kind};
 use super::check::infer_in;
 use super::eval::{self, Budget, EvalError, Scope};
-use super::shape::{REQUEST_LIMIT, Shape, Ty};
+use super::types::Ty;
 use super::value::Val;
 use super::{CALL_LIMIT, parse};
 
@@ -49,19 +49,15 @@ pub fn check_condition(text: &str) -> Result<(), String> {
     let expression = parse(text).map_err(|why| format!("compilation failed: {why}"))?;
     let failed = |why: &str| format!("compilation failed: ERROR: <input>:1:1: {why}");
     let node = Node::compile(&request_schema());
-    let any = || Shape::new(Ty::Dyn, REQUEST_LIMIT);
-    let request = Shape::of(&node, false).unwrap_or_else(any);
+    let request = Ty::of(&node, false).unwrap_or(Ty::Dyn);
     let scope = vec![
-        ("object".to_owned(), any()),
-        ("oldObject".to_owned(), any()),
+        ("object".to_owned(), Ty::Dyn),
+        ("oldObject".to_owned(), Ty::Dyn),
         ("request".to_owned(), request),
-        (
-            "authorizer".to_owned(),
-            Shape::plain(Ty::Authority(Kind::Authorizer)),
-        ),
+        ("authorizer".to_owned(), Ty::Authority(Kind::Authorizer)),
     ];
     let found = infer_in(&expression, scope).map_err(|why| failed(&why))?;
-    match found.ty {
+    match found {
         Ty::Bool => Ok(()),
         other => Err(format!("must evaluate to bool but got {}", other.name())),
     }

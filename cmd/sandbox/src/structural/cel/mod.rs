@@ -1,8 +1,12 @@
 //! Rules: `x-kubernetes-validations`, expressions in CEL over a part of an object, now and before.
 //!
 //! A rule stands at a place of the schema and is asked about every value there. One that speaks of `oldSelf` is asked only
-//! about values that were there before, unless it says that it can do without. What an expression may cost is estimated
-//! when the definition is written ([`check`]), and bounded again when it is evaluated.
+//! about values that were there before, unless it says that it can do without. [`check`] infers
+//! the types of an expression when the definition is written. Evaluation has a budget. Unlike a real server, the sandbox
+//! does not estimate the cost of a rule before it is evaluated.
+//!
+//! `kube-cel` provides the parser and the library of functions. Its validator is not used: it has no budget, no types, no
+//! optional syntax, compares list items by index, and rejects unchanged values.
 
 mod authorizer;
 mod check;
@@ -14,7 +18,7 @@ mod library;
 mod operate;
 mod overloads;
 mod path;
-mod shape;
+mod types;
 mod value;
 
 #[cfg(test)]
@@ -35,7 +39,6 @@ pub use authorizer::Judge;
 pub(super) use check::check;
 pub use condition::{Condition, Verdict, check_condition, conditions};
 pub(super) use path::field_path;
-pub(super) use shape::{REQUEST_LIMIT, min_size};
 
 /// What one evaluation may cost.
 const CALL_LIMIT: u64 = 1_000_000;
