@@ -186,3 +186,15 @@ fn shown(value: &Value) -> String {
         other => other.to_string(),
     }
 }
+/// The JSON type of a value, as messages name it.
+#[must_use]
+pub fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

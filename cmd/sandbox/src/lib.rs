@@ -34,7 +34,6 @@ mod discovery;
 mod door;
 mod env;
 mod field;
-mod go;
 mod kinds;
 mod kubeconfig;
 mod lag;

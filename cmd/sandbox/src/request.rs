@@ -134,9 +134,10 @@ impl Query {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
-        value.parse().map(Some).map_err(|_| {
-            ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax"))
-        })
+        value
+            .parse()
+            .map(Some)
+            .map_err(|_| ApiError::bad_request(format!("{key}: {value:?} is not a number")))
     }
 }
 

@@ -28,48 +28,13 @@ use What::{End, Forget};
 const KNOWN: &[Known] = &[
     Known {
         before: None,
-        why: "maps are walked in any order by the real server, and so is what is wrong in them",
-        what: Forget(sort_causes),
-    },
-    Known {
-        before: None,
-        why: "the real server shows how two states of a pod differ in the words of its own language",
-        what: Forget(cut_differences),
-    },
-    Known {
-        before: None,
-        why: "the sandbox says why a patch does not fit, the real server keeps that to itself",
-        what: Forget(cut_misfits),
+        why: "texts of messages are approximate, and the real server lists causes in any order",
+        what: Forget(cut_messages),
     },
     Known {
         before: None,
         why: "the sandbox gives no advice about good fields of built-in kinds",
         what: Forget(cut_advice),
-    },
-    Known {
-        before: None,
-        why: "what a patch made and why it is no object is told in the words of the real server's own types",
-        what: Forget(cut_patches),
-    },
-    Known {
-        before: None,
-        why: "some types have names of their own in the real server, and kinds are looked up in files of its own",
-        what: Forget(cut_types),
-    },
-    Known {
-        before: None,
-        why: "values are shown in the order of the real server's fields, and its empty maps are not always none",
-        what: Forget(sort_values),
-    },
-    Known {
-        before: None,
-        why: "where the real server keeps an object is told in another way on a dry run",
-        what: Forget(|answer| texts(answer, |text| *text = text.replace("Key: /registry/", "Key: /"))),
-    },
-    Known {
-        before: None,
-        why: "of several things that an apply does not fit in, the real server tells one, or all, in any order",
-        what: Forget(cut_untyped),
     },
     Known {
         before: Some((1, 36)),
@@ -209,6 +174,8 @@ impl Known {
 
 /// The places in which two answers differ, each with both values; empty if they are the same.
 pub fn differences(version: (u32, u32), one: &Answer, other: &Answer) -> Vec<String> {
+    let said = |answer: &Answer| answer.body["message"].as_str().unwrap_or_default().to_owned();
+    let messages = (said(one), said(other));
     let (mut one, mut other) = (one.clone(), other.clone());
     for known in KNOWN.iter().filter(|known| known.is_about(version)) {
         if let Forget(forget) = known.what {
@@ -216,14 +183,10 @@ pub fn differences(version: (u32, u32), one: &Answer, other: &Answer) -> Vec<Str
             forget(&mut other);
         }
     }
-    let said = |answer: &Answer| answer.body["message"].as_str().unwrap_or_default().to_owned();
     if one.code != other.code {
         return vec![format!(
             "/code: {} {} | {} {}",
-            one.code,
-            said(&one),
-            other.code,
-            said(&other)
+            one.code, messages.0, other.code, messages.1
         )];
     }
     let whole = |answer: &Answer| json!({"warnings": answer.warnings, "body": answer.body});
@@ -261,96 +224,24 @@ fn walk(at: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Several causes are compared in their own order, and then the message, which repeats them, only up to them.
-fn sort_causes(answer: &mut Answer) {
+/// Leaves code, reason and details of a refusal, and the reasons and fields of its causes.
+fn cut_messages(answer: &mut Answer) {
     answer.warnings.sort();
-    let message = answer.body["message"].as_str().unwrap_or_default();
-    if let Some((start, errors)) = message.split_once(": errors:\n") {
-        let mut errors: Vec<&str> = errors.lines().collect();
-        errors.sort_unstable();
-        answer.body["message"] = json!(format!("{start}: {}", errors.join("\n")));
-    }
-    let Some(causes) = answer
-        .body
-        .pointer_mut("/details/causes")
-        .and_then(Value::as_array_mut)
-    else {
-        return;
-    };
-    causes.sort_by_key(Value::to_string);
-    causes.dedup();
-    if causes.len() < 2 {
+    if answer.body["status"] != "Failure" {
         return;
     }
-    let message = answer.body["message"].as_str().unwrap_or_default();
-    if let Some((start, _)) = message.split_once(": ") {
-        answer.body["message"] = json!(start);
+    let causes = answer.body.pointer_mut("/details/causes");
+    if let Some(causes) = causes.and_then(Value::as_array_mut) {
+        for cause in causes.iter_mut().filter_map(Value::as_object_mut) {
+            cause.remove("message");
+        }
+        causes.sort_by_key(Value::to_string);
+        causes.dedup();
     }
-}
-
-/// Calls `change` on every text of a refusal.
-fn texts(answer: &mut Answer, change: fn(&mut String)) {
-    fn walk(value: &mut Value, change: fn(&mut String)) {
-        match value {
-            Value::String(text) => change(text),
-            Value::Array(list) => list.iter_mut().for_each(|item| walk(item, change)),
-            Value::Object(map) => map.values_mut().for_each(|value| walk(value, change)),
-            _ => {}
-        }
+    if let Some(map) = answer.body.as_object_mut() {
+        map.remove("message");
+        map.retain(|name, value| name != "details" || *value != json!({}));
     }
-    if answer.body["status"] == "Failure" {
-        walk(&mut answer.body, change);
-    }
-}
-
-fn cut_differences(answer: &mut Answer) {
-    texts(answer, |text| {
-        if let Some(at) = text.find('\n').filter(|_| text.contains("Forbidden: ")) {
-            text.truncate(at);
-        }
-    });
-}
-
-fn cut_patches(answer: &mut Answer) {
-    if answer.body["details"]["causes"][0]["field"] == "patch" {
-        texts(answer, |text| {
-            if text.contains("Invalid value: ") {
-                text.clear();
-            }
-        });
-    }
-}
-
-fn cut_types(answer: &mut Answer) {
-    texts(answer, |text| {
-        // The whole body follows, or why a field of another type is none.
-        for start in [
-            "Object 'Kind' is missing in",
-            "unable to convert unstructured object",
-        ] {
-            if let Some(at) = text.find(start) {
-                text.truncate(at);
-            }
-        }
-        for start in [" of type ", "no kind \"", "no kind is", "converting ("] {
-            if let Some(at) = text
-                .find(start)
-                .filter(|_| text.contains("cannot ") || text.contains("no kind"))
-            {
-                text.truncate(at);
-            }
-        }
-    });
-}
-
-fn cut_untyped(answer: &mut Answer) {
-    texts(answer, |text| {
-        if text.starts_with("failed to create typed patch object")
-            && let Some(at) = text.find("): ")
-        {
-            text.truncate(at);
-        }
-    });
 }
 
 /// Takes fields out wherever they stand.
@@ -408,50 +299,10 @@ fn cut_refusals(answer: &mut Answer) {
     }
 }
 
-fn cut_misfits(answer: &mut Answer) {
-    const START: &str = "the server rejected our request due to an error in our request";
-    texts(answer, |text| {
-        if text.starts_with(START) {
-            text.truncate(START.len());
-        }
-    });
-    if answer.body["details"] == json!({})
-        && let Some(map) = answer.body.as_object_mut()
-    {
-        map.remove("details");
-    }
-}
-
 fn cut_advice(answer: &mut Answer) {
     answer.warnings.retain(|warning| {
         ["unknown field", "duplicate field", "ownerReferences"]
             .iter()
             .any(|about| warning.contains(about))
-    });
-}
-
-/// A value in a message with its fields in the order of their names; an empty one counts as none.
-fn sort_values(answer: &mut Answer) {
-    const STARTS: [&str; 2] = ["Invalid value: ", "Duplicate value: "];
-    texts(answer, |text| {
-        // Here the names of its own fields are shown.
-        if let Some(at) = text.find("Unsupported value: {") {
-            text.truncate(at);
-        }
-        let found = STARTS
-            .iter()
-            .find_map(|start| Some(text.find(start)? + start.len()));
-        let Some(at) = found else {
-            return;
-        };
-        if !text[at..].starts_with(['{', '[']) {
-            return;
-        }
-        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
-        if let Some(Ok(value)) = values.next() {
-            let end = at + values.byte_offset();
-            let value = if value == json!({}) { Value::Null } else { value };
-            text.replace_range(at..end, &value.to_string());
-        }
     });
 }

@@ -6,6 +6,7 @@ use super::decode::{self, Decoded, FieldValidation};
 use super::gate::{Gate, Plain};
 use super::update::{self, Part};
 use super::{Api, Call, Reply, create};
+use crate::field::json_type;
 use crate::managed::{self, ApplyError, Writer};
 use crate::meta;
 use crate::resource::Resource;
@@ -121,15 +122,9 @@ impl Api {
             config @ Value::Object(_) => config,
             Value::Null => json!({}),
             other => {
-                let found = match other {
-                    Value::Array(_) => "array",
-                    Value::String(_) => "string",
-                    Value::Bool(_) => "bool",
-                    _ => "number",
-                };
-                return Err(ApiError::bad_request(format!(
-                    "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of \
-                     type map[string]interface {{}}"
+                return Err(undecodable(&format!(
+                    "expected object, found {}",
+                    json_type(&other)
                 )));
             }
         };

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Call;
-use crate::field::FieldError;
+use crate::field::{FieldError, json_type};
 use crate::kinds;
 use crate::negotiate;
 use crate::protobuf::{self, ProtobufError};
@@ -84,16 +84,13 @@ fn check_kind_is_said(res: &Resource, value: &Value, body: &[u8]) -> Result<()> 
 /// Kind and version are texts, before anything else is known of a body.
 pub(super) fn check_type_meta(res: &Resource, value: &Value, body: &[u8]) -> Result<()> {
     for field in ["apiVersion", "kind"] {
-        let found = match &value[field] {
-            Value::Null | Value::String(_) => continue,
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
+        let found = &value[field];
+        if found.is_null() || found.is_string() {
+            continue;
+        }
         let why = format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{field} of \
-             type string ({})",
+            "couldn't get version/kind; json parse error: {field}: expected string, found {} ({})",
+            json_type(found),
             summary(body)
         );
         return Err(unrecognized(&res.kind, &why));
@@ -162,14 +159,14 @@ pub(super) fn tree(call: &Call, api_version: &str, kind: &str) -> Result<schema:
     };
     match parsed.value {
         Value::Object(_) => Ok(parsed),
-        // Go decodes null into an empty object.
+        // Null is an empty object.
         Value::Null => Ok(schema::Parsed {
             value: json!({}),
             duplicates: Vec::new(),
         }),
         _ => Err(unrecognized(
             kind,
-            "couldn't get version/kind; json parse error: json: cannot unmarshal into an object",
+            "couldn't get version/kind; json parse error: expected object",
         )),
     }
 }
@@ -363,8 +360,8 @@ fn whole_numbers(value: &mut Value) {
 fn not_an_object(res: &Resource) -> ApiError {
     let what = format!("{} in version {:?}", res.kind, res.version);
     ApiError::bad_request(format!(
-        "{what} cannot be handled as a {}: json: cannot unmarshal into Go value of type {}",
-        res.kind, res.kind
+        "{what} cannot be handled as a {}: expected object",
+        res.kind
     ))
 }
 

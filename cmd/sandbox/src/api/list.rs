@@ -198,8 +198,7 @@ pub(super) fn expired(error: StoreError) -> ApiError {
 pub(super) fn parse_version(version: &str) -> Result<u64> {
     version.parse().map_err(|_| {
         ApiError::bad_request(format!(
-            "invalid resource version: resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: \
-             invalid syntax"
+            "invalid resource version: resourceVersion: Invalid value: {version:?}: must be a number"
         ))
     })
 }

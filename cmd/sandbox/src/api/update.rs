@@ -9,8 +9,7 @@ use serde_json::Value;
 use super::decode::{self, Decoded, FieldValidation, Stage};
 use super::gate::{Gate, Plain};
 use super::{Api, Call, Reply, create};
-use crate::field::FieldError;
-use crate::go;
+use crate::field::{FieldError, json_type};
 use crate::kinds;
 use crate::managed::{self, Writer};
 use crate::meta;
@@ -94,7 +93,7 @@ impl Api {
         {
             let uid = meta::text(&value, "uid");
             if !uid.is_empty() {
-                let why = another_uid(&call.res, &call.key(), uid, "");
+                let why = another_uid(uid, "");
                 return Err(ApiError::conflict(&call.res, call.name(), &why));
             }
             self.check_create_on_update(call)?;
@@ -365,12 +364,7 @@ pub(super) fn check_uid(res: &Resource, old: &Value, sent: &Value) -> Result<()>
         return Ok(());
     }
     let name = meta::name(old);
-    let key = meta::key(meta::namespace(old), name);
-    Err(ApiError::conflict(
-        res,
-        name,
-        &another_uid(res, &key, uid, old_uid),
-    ))
+    Err(ApiError::conflict(res, name, &another_uid(uid, old_uid)))
 }
 
 /// The client's idea of the object must be the present one.
@@ -411,7 +405,7 @@ fn check_types_are_texts(call: &Call, patched: &Value) -> Result<()> {
         .find(|value| !value.is_null() && !value.is_string());
     match wrong {
         Some(value) => {
-            let why = format!("cannot convert {} to string", go::type_of(value));
+            let why = format!("expected string, found {}", json_type(value));
             Err(unfit(call, &ApiError::bad_request(why)))
         }
         None => Ok(()),
@@ -422,7 +416,7 @@ fn check_types_are_texts(call: &Call, patched: &Value) -> Result<()> {
 pub(super) fn check_version_number(version: &str) -> Result<()> {
     if version.parse::<u64>().is_err() {
         return Err(ApiError::unexplained(format!(
-            "strconv.ParseUint: parsing {version:?}: invalid syntax"
+            "resourceVersion {version:?} is not a number"
         )));
     }
     Ok(())
@@ -465,36 +459,13 @@ pub(super) fn unfit(call: &Call, error: &ApiError) -> ApiError {
         return error.clone();
     }
     let patch = String::from_utf8_lossy(&call.body).into_owned();
-    // There is no need to say what it cannot be handled as.
-    let why = error
-        .message
-        .split_once(": json: ")
-        .map_or_else(|| error.message.clone(), |(_, why)| format!("json: {why}"));
-    ApiError::invalid_kind("", "", "", &[FieldError::invalid("patch", patch, why)])
+    let why = FieldError::invalid("patch", patch, error.message.as_str());
+    ApiError::invalid_kind("", "", "", &[why])
 }
 
-/// What is said of an object that has another uid than was asked for.
-fn another_uid(res: &Resource, key: &str, wanted: &str, found: &str) -> String {
-    let why = format!("UID in precondition: {wanted}, UID in object meta: {found}");
-    not_as_stored(res, key, &why)
-}
-
-/// What is said of an object that is not what was asked for. The real server tells where it keeps the object.
-pub(super) fn not_as_stored(res: &Resource, key: &str, why: &str) -> String {
-    let plural = match res.plural.as_str() {
-        "services" => "services/specs",
-        "endpoints" => "services/endpoints",
-        "nodes" => "minions",
-        plural => plural,
-    };
-    let place = match res.custom {
-        Some(_) => format!("{}/{plural}", res.group),
-        None => plural.to_owned(),
-    };
-    format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{place}/{key}, ResourceVersion: 0, AdditionalErrorMsg: \
-         Precondition failed: {why}"
-    )
+/// The message about an object that has another uid than the request.
+fn another_uid(wanted: &str, found: &str) -> String {
+    format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}")
 }
 
 /// The kind of patch that the content type names, if this resource takes it.

@@ -315,7 +315,7 @@ fn check_options(call: &Call) -> Result<()> {
 fn parse_version(version: &str) -> Result<u64> {
     version.parse().map_err(|_| {
         ApiError::unexplained(format!(
-            "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
+            "resourceVersion: Invalid value: {version:?}: must be a number"
         ))
     })
 }

@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::Rules;
 use super::json::{keep, keep_meta, set, text};
-use crate::field::FieldError;
-use crate::go;
+use crate::field::{FieldError, json_type};
 use crate::resource::Resource;
 
 /// Names, and no unconditional updates.
@@ -81,7 +80,7 @@ fn validate_number(path: &str, obj: &Value, errors: &mut Vec<FieldError>) {
     let (number, wrong) = match found(path, obj) {
         Ok(None) => return,
         Ok(Some(value)) => match value.as_i64() {
-            None => (0, not_a(path, value, "int64")),
+            None => (0, not_a(path, value, "integer")),
             Some(number) if number < 0 => (number, "should be a non-negative integer".to_owned()),
             Some(number) if number > i64::from(i32::MAX) => {
                 (number, format!("should be less than or equal to {}", i32::MAX))
@@ -105,7 +104,7 @@ fn found<'v>(path: &str, obj: &'v Value) -> std::result::Result<Option<&'v Value
                 Some(value) => value,
                 None => return Ok(None),
             },
-            other => return Err(not_a(&path[..end], other, "map[string]interface{}")),
+            other => return Err(not_a(&path[..end], other, "object")),
         };
         end += 1;
     }
@@ -113,8 +112,7 @@ fn found<'v>(path: &str, obj: &'v Value) -> std::result::Result<Option<&'v Value
 }
 
 fn not_a(path: &str, value: &Value, wanted: &str) -> String {
-    let (shown, ty) = (go::shown(value), go::type_of(value));
-    format!(".{path} accessor error: {shown} is of the type {ty}, expected {wanted}")
+    format!(".{path}: expected {wanted}, found {}", json_type(value))
 }
 
 /// What is wrong with the version that an object says it is of.

@@ -8,8 +8,7 @@ use std::io;
 
 use serde_json::{Map, Value};
 
-use super::show::json_type;
-use super::{MAX_OPERATIONS, PatchError};
+use super::{MAX_OPERATIONS, PatchError, json_type};
 use crate::schema;
 
 /// The most bytes that all `copy` operations of a patch may add: doubling a value twenty times takes twenty lines.
@@ -65,7 +64,7 @@ fn decode(patch: &[u8]) -> Result<Vec<Operation>, String> {
         Value::Null => Ok(Vec::new()),
         Value::Array(items) => items.into_iter().map(Operation::decode).collect(),
         other => Err(format!(
-            "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
+            "expected an array of operations, found {}",
             json_type(&other)
         )),
     }
@@ -77,19 +76,13 @@ impl Operation {
             Value::Object(members) => members,
             Value::Null => Map::new(),
             other => {
-                return Err(format!(
-                    "json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp",
-                    json_type(&other)
-                ));
+                return Err(format!("expected an operation, found {}", json_type(&other)));
             }
         };
         let mut text = |name: &str| match members.remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(format!(
-                "json: cannot unmarshal {} into Go struct field jsonPatchOp.{name} of type string",
-                json_type(&other)
-            )),
+            Some(other) => Err(format!("{name}: expected string, found {}", json_type(&other))),
         };
         Ok(Self {
             op: text("op")?,

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::PatchError;
 use super::strategic::{DIRECTIVE, Shape, merge_object, unknown_directive, wrong_type};
-use super::{PatchError, show};
+use crate::field::json_type;
 
 pub(super) const BAD_ELEMENT_ORDER: &str = "invalid patch format of setElementOrder list";
 
@@ -66,7 +67,7 @@ fn obey_directives(
             _ => {
                 return Err(item
                     .as_object()
-                    .map_or_else(|| wrong_type(OBJECT, &item), unknown_directive));
+                    .map_or_else(|| wrong_type("object", &item), unknown_directive));
             }
         }
     }
@@ -170,9 +171,9 @@ pub(super) fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result
         return Ok(());
     }
     Err(PatchError::Internal(format!(
-        "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
-        show::go_list(patch),
-        show::go_list(order)
+        "The order in patch list: {} doesn't match $setElementOrder list: {}",
+        Value::from(patch),
+        Value::from(order)
     )))
 }
 
@@ -187,17 +188,15 @@ pub(super) fn same_type(original: &[Value], patch: &[Value]) -> Result<(), Patch
             "lists of lists are not supported".to_owned(),
         ));
     }
-    if items.any(|item| show::go_type(item) != show::go_type(first)) {
+    if items.any(|item| json_type(item) != json_type(first)) {
         return Err(PatchError::Internal(format!(
-            "list element types are not identical: [{} {}]",
-            show::go_list(original),
-            show::go_list(patch)
+            "list element types are not identical: {} {}",
+            Value::from(original),
+            Value::from(patch)
         )));
     }
     Ok(())
 }
-
-const OBJECT: &str = "map[string]interface {}";
 
 /// What tells an item from others, as JSON so that it can be looked up: the value under its key, or the item itself where
 /// there is no key.
@@ -205,9 +204,8 @@ fn id_of(item: &Value, key: &str) -> Result<String, PatchError> {
     if key.is_empty() {
         return Ok(item.to_string());
     }
-    let object = item.as_object().ok_or_else(|| wrong_type(OBJECT, item))?;
+    let object = item.as_object().ok_or_else(|| wrong_type("object", item))?;
     object.get(key).map(Value::to_string).ok_or_else(|| {
-        let item = show::go_value(item);
         PatchError::Internal(format!("map: {item} does not contain declared merge key: {key}"))
     })
 }

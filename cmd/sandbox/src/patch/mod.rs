@@ -8,7 +8,6 @@ mod json;
 mod lists;
 mod merge;
 mod merge_keys;
-mod show;
 mod strategic;
 
 #[cfg(test)]
@@ -17,6 +16,7 @@ mod tests;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use crate::field::json_type;
 use crate::schema::{self, TypeRef};
 
 /// The most operations a JSON patch may have.
@@ -136,11 +136,6 @@ fn read_object(patch: &[u8], before: &str) -> Result<Option<Map<String, Value>>,
     {
         Value::Object(map) => Ok(Some(map)),
         Value::Null => Ok(None),
-        other => {
-            let found = show::json_type(&other);
-            Err(fail(&format!(
-                "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
-            )))
-        }
+        other => Err(fail(&format!("expected object, found {}", json_type(&other)))),
     }
 }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::lists::{self, merge_list};
 use super::merge::prune;
 use super::merge_keys::{Rule, rule};
-use super::{PatchError, read_object, show};
+use super::{PatchError, json_type, read_object};
 use crate::schema::{Type, TypeRef};
 
 pub(super) const DIRECTIVE: &str = "$patch";
@@ -213,19 +213,18 @@ fn without_directives(mut value: Value) -> Option<Value> {
 fn into_list(value: Value) -> Result<Vec<Value>, PatchError> {
     match value {
         Value::Array(items) => Ok(items),
-        other => Err(wrong_type("[]interface {}", &other)),
+        other => Err(wrong_type("list", &other)),
     }
 }
 
 pub(super) fn wrong_type(expected: &str, found: &Value) -> PatchError {
-    let found = show::go_type(found);
-    PatchError::Internal(format!("expected a {expected}, but received a {found}"))
+    let found = json_type(found);
+    PatchError::Internal(format!("expected {expected}, found {found}"))
 }
 
 pub(super) fn unknown_directive(patch: &Map<String, Value>) -> PatchError {
-    let directive = patch.get(DIRECTIVE).map(show::go_text).unwrap_or_default();
-    let patch = show::go_value(&Value::Object(patch.clone()));
-    PatchError::Internal(format!("unknown patch type: {directive} in map: {patch}"))
+    let directive = patch.get(DIRECTIVE).unwrap_or(&Value::Null);
+    PatchError::Internal(format!("unknown patch type: {directive}"))
 }
 
 // === impl Shape ===

@@ -17,10 +17,6 @@ fn merge_patch(current: &Value, patch: &Value) -> Result<Value, PatchError> {
     apply(PatchType::Merge, current, patch.to_string().as_bytes(), None)
 }
 
-fn not_decodable(reason: &str) -> PatchError {
-    PatchError::NotDecodable(reason.to_owned())
-}
-
 #[test]
 fn a_content_type_names_the_format() {
     let good = [
@@ -64,22 +60,22 @@ fn custom_resources_take_no_strategic_patch_and_nobody_takes_apply() {
 
 #[test]
 fn what_is_no_patch_is_refused() {
-    let map = "json: cannot unmarshal array into Go value of type map[string]interface {}";
-    let cases = [
-        (PatchType::Json, "[", "error decoding patch: unexpected end of JSON input".to_owned()),
-        (PatchType::Json, "{}", "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp".to_owned()),
-        (PatchType::Json, r#"["x"]"#, "error decoding patch: json: cannot unmarshal string into Go value of type handlers.jsonPatchOp".to_owned()),
-        (PatchType::Json, r#"[{"op":"add","path":5}]"#,
-         "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string".to_owned()),
-        (PatchType::Merge, "[]", format!("error decoding patch: {map}")),
-        (PatchType::Merge, "null", "Invalid JSON Patch".to_owned()),
-        (PatchType::Merge, "", "error decoding patch: unexpected end of JSON input".to_owned()),
-        (PatchType::Strategic, "[]", map.to_owned()),
-        (PatchType::Strategic, r#"{"a":"#, "unexpected end of JSON input".to_owned()),
-    ];
-    for (kind, patch, reason) in cases {
+    for (kind, patch) in [
+        (PatchType::Json, "["),
+        (PatchType::Json, "{}"),
+        (PatchType::Json, r#"["x"]"#),
+        (PatchType::Json, r#"[{"op":"add","path":5}]"#),
+        (PatchType::Merge, "[]"),
+        (PatchType::Merge, "null"),
+        (PatchType::Merge, ""),
+        (PatchType::Strategic, "[]"),
+        (PatchType::Strategic, r#"{"a":"#),
+    ] {
         let answer = apply(kind, &json!({}), patch.as_bytes(), schema::builtin("v1", "Pod"));
-        assert_eq!(answer, Err(not_decodable(&reason)), "{kind:?} {patch}");
+        assert!(
+            matches!(answer, Err(PatchError::NotDecodable(_))),
+            "{kind:?} {patch}"
+        );
     }
     for kind in [PatchType::Json, PatchType::Strategic] {
         let answer = apply(kind, &json!({"a": 1}), b"null", schema::builtin("v1", "Pod"));

@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::path::{Path, Reported};
-use super::{Field, Type, TypeRef, scalar, tail};
+use super::{Field, Type, TypeRef, scalar};
+use crate::field::json_type;
 
-/// The body is JSON, and not of this type. The text is the server's, to stand after "cannot be handled as a Pod: ".
+/// The body is JSON, and not of this type. The text stands after "cannot be handled as a Pod: ".
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("{0}")]
 pub struct DecodeError(pub(super) String);
@@ -63,11 +64,10 @@ fn walk(schema: TypeRef, value: &mut Value, mut walk: Walk) -> Result<Vec<String
 
 fn object(schema: TypeRef, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Result<(), DecodeError> {
     let Value::Object(map) = value else {
-        return walk.wrong(mismatch(value, &go_struct(schema.name()), path));
+        return walk.wrong(mismatch(value, "object", path));
     };
-    let owner = tail(schema.name(), 1);
     retain(map, |name, value| {
-        let path = path.field(owner, name);
+        let path = path.key(name);
         let Some(field) = schema.field(name) else {
             walk.unknown.add(&path);
             return Ok(false);
@@ -88,7 +88,7 @@ fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Resu
         },
         Type::Map(inner) => {
             let Value::Object(map) = value else {
-                return walk.wrong(mismatch(value, &go_type(ty), path));
+                return walk.wrong(mismatch(value, type_name(ty), path));
             };
             retain(map, |key, value| {
                 item(inner, value, &path.key(key), walk)?;
@@ -100,7 +100,7 @@ fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Resu
         }
         Type::List(inner) => {
             let Value::Array(items) = value else {
-                return walk.wrong(mismatch(value, &go_type(ty), path));
+                return walk.wrong(mismatch(value, type_name(ty), path));
             };
             items
                 .iter_mut()
@@ -109,7 +109,7 @@ fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Resu
         }
         Type::OneOf(types) => match types.iter().find(|ty| has_shape(ty, value)) {
             Some(ty) => visit(ty, value, path, walk),
-            None => walk.wrong(mismatch(value, &go_type(ty), path)),
+            None => walk.wrong(mismatch(value, type_name(ty), path)),
         },
         _ => {
             if walk.fits_numbers {
@@ -119,8 +119,8 @@ fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Resu
                 return Ok(());
             };
             let error = match wrong {
-                scalar::Wrong::Type { number: true } => mismatch_number(value, &go_type(ty), path),
-                scalar::Wrong::Type { number: false } => mismatch(value, &go_type(ty), path),
+                scalar::Wrong::Type { number: true } => mismatch_number(value, type_name(ty), path),
+                scalar::Wrong::Type { number: false } => mismatch(value, type_name(ty), path),
                 scalar::Wrong::Text(text) => DecodeError(text),
             };
             // These read themselves, and nothing is read after them if they cannot.
@@ -197,53 +197,29 @@ fn retain<E>(
     result
 }
 
-/// The type as the server names it.
-fn go_type(ty: &Type) -> String {
+fn type_name(ty: &Type) -> &'static str {
     match ty {
-        Type::Object(name) => go_struct(name),
-        Type::Map(inner) => format!("map[string]{}", go_type(inner)),
-        Type::List(inner) => format!("[]{}", go_type(inner)),
-        Type::String | Type::Time | Type::MicroTime => "string".to_owned(),
-        Type::Int32 | Type::IntOrString => "int32".to_owned(),
-        Type::Int64 => "int64".to_owned(),
-        Type::Number => "float64".to_owned(),
-        Type::Boolean => "bool".to_owned(),
-        Type::Quantity => "resource.Quantity".to_owned(),
-        Type::Bytes => "[]uint8".to_owned(),
-        Type::OneOf(types) => types.first().map_or_else(String::new, go_type),
-        Type::Any => "interface {}".to_owned(),
+        Type::Object(_) | Type::Map(_) => "object",
+        Type::List(_) => "array",
+        Type::String | Type::Time | Type::MicroTime | Type::Bytes => "string",
+        Type::Int32 => "int32",
+        Type::Int64 => "int64",
+        Type::IntOrString => "int32 or string",
+        Type::Number => "number",
+        Type::Boolean => "boolean",
+        Type::Quantity => "quantity",
+        Type::OneOf(_) => "another type",
+        Type::Any => "any value",
     }
 }
 
-/// `v1.PodSpec`
-fn go_struct(name: &str) -> String {
-    tail(name, 2).to_owned()
-}
-
 fn mismatch(value: &Value, expected: &str, path: &Path<'_>) -> DecodeError {
-    let found = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    cannot_unmarshal(found, expected, path)
+    DecodeError(format!("{path}: expected {expected}, found {}", json_type(value)))
 }
 
-/// A number of the wrong sort is shown, so that one sees whether it is too large or not whole.
+/// Shows a number that is out of range or not whole.
 fn mismatch_number(value: &Value, expected: &str, path: &Path<'_>) -> DecodeError {
-    cannot_unmarshal(&format!("number {value}"), expected, path)
-}
-
-fn cannot_unmarshal(found: &str, expected: &str, path: &Path<'_>) -> DecodeError {
-    DecodeError(match path.innermost_field() {
-        Some((owner, names)) => {
-            format!("json: cannot unmarshal {found} into Go struct field {owner}.{names} of type {expected}")
-        }
-        None => format!("json: cannot unmarshal {found} into Go value of type {expected}"),
-    })
+    DecodeError(format!("{path}: expected {expected}, found number {value}"))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub struct Parsed {
     pub duplicates: Vec<String>,
 }
 
-/// The body is not JSON. The text follows the server's, as far as one parser can speak for another.
+/// The body is not JSON.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("{0}")]
 pub struct ParseError(String);
@@ -38,53 +38,11 @@ pub fn parse(body: &[u8]) -> Result<Parsed, ParseError> {
     let value = seed
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
-        .map_err(|error| ParseError(message(&error, &text)))?;
+        .map_err(|error| ParseError(error.to_string()))?;
     Ok(Parsed {
         value,
         duplicates: duplicates.into_vec(),
     })
-}
-
-/// What our parser found, in the words of the other one.
-fn message(error: &serde_json::Error, text: &str) -> String {
-    if error.is_eof() {
-        return "unexpected end of JSON input".to_owned();
-    }
-    let ours = error.to_string();
-    let character = || {
-        let line = text.lines().nth(error.line().checked_sub(1)?)?;
-        line.get(error.column().checked_sub(1)?..)?.chars().next()
-    };
-    let (Some(character), Some(place)) = (character(), place(&ours)) else {
-        return ours;
-    };
-    let place = match (place, character) {
-        ("", '}') => "looking for beginning of object key string",
-        ("", _) => "looking for beginning of value",
-        (place, _) => place,
-    };
-    format!("invalid character {character:?} {place}")
-}
-
-/// Where a character was not expected; empty where only the character tells.
-fn place(ours: &str) -> Option<&'static str> {
-    const PLACES: [(&str, &str); 8] = [
-        ("expected value", "looking for beginning of value"),
-        (
-            "key must be a string",
-            "looking for beginning of object key string",
-        ),
-        ("expected `:`", "after object key"),
-        ("expected `,` or `}`", "after object key:value pair"),
-        ("expected `,` or `]`", "after array element"),
-        ("trailing characters", "after top-level value"),
-        ("trailing comma", ""),
-        ("invalid number", "in numeric literal"),
-    ];
-    PLACES
-        .iter()
-        .find(|(start, _)| ours.starts_with(start))
-        .map(|(_, place)| *place)
 }
 
 struct Seed<'a> {
@@ -188,38 +146,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_told_as_the_server_tells_it() {
-        let cases = [
-            ("", "unexpected end of JSON input"),
-            (r#"{"a":"#, "unexpected end of JSON input"),
-            ("x", "invalid character 'x' looking for beginning of value"),
-            (
-                "{a:1}",
-                "invalid character 'a' looking for beginning of object key string",
-            ),
-            (
-                r#"{"a":1,}"#,
-                "invalid character '}' looking for beginning of object key string",
-            ),
-            (r#"{"a" 5}"#, "invalid character '5' after object key"),
-            (
-                r#"{"a":{} "x"}"#,
-                "invalid character '\"' after object key:value pair",
-            ),
-            (r#"{"a":[1 2]}"#, "invalid character '2' after array element"),
-            (
-                r#"{"a":[1,]}"#,
-                "invalid character ']' looking for beginning of value",
-            ),
-            ("{\n\"a\":1}\nx", "invalid character 'x' after top-level value"),
-            (r#"{"a":1.}"#, "invalid character '}' in numeric literal"),
-        ];
-        for (body, message) in cases {
-            assert_eq!(
-                parse(body.as_bytes()).expect_err(body).to_string(),
-                message,
-                "{body}"
-            );
+    fn malformed_json_is_rejected() {
+        for body in [
+            "",
+            "x",
+            r#"{"a":"#,
+            "{a:1}",
+            r#"{"a":1,}"#,
+            r#"{"a" 5}"#,
+            r#"{"a":[1,]}"#,
+            "{} x",
+            r#"{"a":1.}"#,
+        ] {
+            assert!(parse(body.as_bytes()).is_err(), "{body}");
         }
     }
 

@@ -7,57 +7,19 @@ use std::fmt;
 pub(super) enum Path<'a> {
     /// The body itself.
     Root,
-    /// A field of an object type; `owner` is the short name of that type.
-    Field {
-        parent: &'a Path<'a>,
-        owner: &'a str,
-        name: &'a str,
-    },
-    /// A key of a map, or of an object whose type is not known.
+    /// A field of an object, or a key of a map.
     Key { parent: &'a Path<'a>, key: &'a str },
     /// An item of a list.
     Index { parent: &'a Path<'a>, index: usize },
 }
 
 impl<'a> Path<'a> {
-    pub(super) fn field(&'a self, owner: &'a str, name: &'a str) -> Self {
-        Self::Field {
-            parent: self,
-            owner,
-            name,
-        }
-    }
-
     pub(super) fn key(&'a self, key: &'a str) -> Self {
         Self::Key { parent: self, key }
     }
 
     pub(super) fn index(&'a self, index: usize) -> Self {
         Self::Index { parent: self, index }
-    }
-
-    /// The innermost field, with the type that has it: type errors name both, and leave out indexes and map keys.
-    pub(super) fn innermost_field(&self) -> Option<(&'a str, String)> {
-        let mut owner = None;
-        let mut names = Vec::new();
-        let mut at = *self;
-        loop {
-            at = match at {
-                Self::Root => break,
-                Self::Key { parent, .. } | Self::Index { parent, .. } => *parent,
-                Self::Field {
-                    parent,
-                    owner: of,
-                    name,
-                } => {
-                    owner = owner.or(Some(of));
-                    names.push(name);
-                    *parent
-                }
-            };
-        }
-        names.reverse();
-        owner.map(|owner| (owner, names.join(".")))
     }
 }
 
@@ -67,10 +29,7 @@ impl fmt::Display for Path<'_> {
         match *self {
             Self::Root => Ok(()),
             Self::Index { parent, index } => write!(f, "{parent}[{index}]"),
-            Self::Field {
-                parent, name: key, ..
-            }
-            | Self::Key { parent, key } => match parent {
+            Self::Key { parent, key } => match parent {
                 Path::Root => f.write_str(key),
                 parent => write!(f, "{parent}.{key}"),
             },

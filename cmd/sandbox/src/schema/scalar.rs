@@ -109,12 +109,8 @@ fn canonical(value: &mut Value, read: impl Fn(&str) -> Result<String, String>) -
 /// Line breaks inside are allowed, and dropped.
 fn bytes(text: &str) -> Result<String, String> {
     let joined: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    let bytes = BASE64.decode(&joined).map_err(|error| {
-        let at = match error {
-            base64::DecodeError::InvalidByte(at, _) => at,
-            _ => joined.len(),
-        };
-        format!("illegal base64 data at input byte {at}")
-    })?;
+    let bytes = BASE64
+        .decode(&joined)
+        .map_err(|error| format!("invalid base64: {error}"))?;
     Ok(BASE64.encode(bytes))
 }

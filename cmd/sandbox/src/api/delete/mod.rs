@@ -9,7 +9,7 @@ pub(super) use options::DeleteOptions;
 
 use super::gate::Gate;
 use super::list::Page;
-use super::{Api, Body, Reply, update};
+use super::{Api, Body, Reply};
 use crate::env::rfc3339;
 use crate::kinds::{self, Propagation};
 use crate::meta::{self, FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
@@ -189,7 +189,7 @@ impl Api {
                     )
                     .and_then(|marked| self.remove(res, &key, marked.revision, next)),
                 Step::Remove => {
-                    check_last_version(res, &key, &object, options)?;
+                    check_last_version(res, &object, options)?;
                     self.remove(res, &key, current.revision, object)
                 }
             };
@@ -348,13 +348,14 @@ pub(super) fn check_preconditions(res: &Resource, object: &Value, options: &Dele
 }
 
 /// The real server forgets which version was asked for once it has taken finalizers away, and finds another one.
-fn check_last_version(res: &Resource, key: &str, object: &Value, options: &DeleteOptions) -> Result<()> {
+fn check_last_version(res: &Resource, object: &Value, options: &DeleteOptions) -> Result<()> {
     if options.resource_version.is_none() || meta::finalizers(object).is_empty() {
         return Ok(());
     }
     let version = meta::text(object, "resourceVersion");
-    let why = format!("ResourceVersion in precondition: , ResourceVersion in object meta: {version}");
-    let why = update::not_as_stored(res, key, &why);
+    let why = format!(
+        "Precondition failed: ResourceVersion in precondition: , ResourceVersion in object meta: {version}"
+    );
     Err(ApiError::conflict(res, meta::name(object), &why))
 }
 

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::super::merge_keys::{RULES, rule};
 use super::super::{PatchError, PatchType, apply};
-use super::not_decodable;
 use crate::schema::{self, Type, TypeRef};
 
 fn pod_spec() -> Value {
@@ -184,80 +183,46 @@ fn the_element_order_puts_a_list_in_order() {
 
 #[test]
 fn strategic_patches_that_make_no_sense_are_told_so() {
-    let internal = |reason: &str| PatchError::Internal(reason.to_owned());
     let pod = |pod: Value| json!({"spec": {"template": {"spec": pod}}});
     let cases = [
-        (
-            pod(json!({"containers": [{"image": "x"}]})),
-            internal("map: map[image:x] does not contain declared merge key: name"),
-        ),
-        (
-            pod(json!({"containers": [{"$patch": "delete"}]})),
-            internal("map: map[$patch:delete] does not contain declared merge key: name"),
-        ),
-        (
-            pod(json!({"containers": [{"name": "a", "$patch": "zap"}]})),
-            internal("unknown patch type: zap in map: map[$patch:zap name:a]"),
-        ),
+        (pod(json!({"containers": [{"image": "x"}]})), 500),
+        (pod(json!({"containers": [{"$patch": "delete"}]})), 500),
+        (pod(json!({"containers": [{"name": "a", "$patch": "zap"}]})), 500),
         (
             pod(json!({"containers": [{"name": "a", "$patch": "merge"}]})),
-            internal("merging lists cannot yet be specified in the patch"),
+            500,
         ),
-        (
-            json!({"spec": {"$patch": "merge"}}),
-            internal("unknown patch type: merge in map: map[$patch:merge]"),
-        ),
-        (
-            pod(json!({"volumes": ["x"]})),
-            internal("list element types are not identical: [[map[emptyDir:map[] name:v]] [x]]"),
-        ),
-        (
-            json!({"metadata": {"finalizers": [[]]}}),
-            internal("list element types are not identical: [[x/a x/b] [[]]]"),
-        ),
-        (
-            json!({"metadata": {"$deleteFromPrimitiveList": ["x"]}}),
-            not_decodable("invalid patch format of primitive list"),
-        ),
-        (
-            json!({"metadata": {"$setElementOrder": ["x"]}}),
-            not_decodable("invalid patch format of setElementOrder list"),
-        ),
-        (
-            json!({"metadata": {"$setElementOrder/finalizers": "x"}}),
-            internal("expected a []interface {}, but received a string"),
-        ),
-        (
-            json!({"metadata": {"$setElementOrder/labels": ["x"]}}),
-            internal("expected a []interface {}, but received a map[string]interface {}"),
-        ),
-        (
-            json!({"metadata": {"$setElementOrder/zork": ["x"]}}),
-            internal("unable to find api field in struct ObjectMeta for the json field \"zork\""),
-        ),
+        (json!({"spec": {"$patch": "merge"}}), 500),
+        (pod(json!({"volumes": ["x"]})), 500),
+        (json!({"metadata": {"finalizers": [[]]}}), 500),
+        (json!({"metadata": {"$deleteFromPrimitiveList": ["x"]}}), 400),
+        (json!({"metadata": {"$setElementOrder": ["x"]}}), 400),
+        (json!({"metadata": {"$setElementOrder/finalizers": "x"}}), 500),
+        (json!({"metadata": {"$setElementOrder/labels": ["x"]}}), 500),
+        (json!({"metadata": {"$setElementOrder/zork": ["x"]}}), 500),
         (
             pod(
                 json!({"$setElementOrder/containers": [{"name": "b"}], "containers": [{"name": "a", "image": "q"}]}),
             ),
-            internal(
-                "The order in patch list:\n[map[image:q name:a]]\n doesn't match $setElementOrder list:\n[map[name:b]]\n",
-            ),
+            500,
         ),
         (
             pod(json!({"$setElementOrder/containers": [{"nam": "b"}], "containers": [{"name": "a"}]})),
-            internal("map: map[nam:b] does not contain declared merge key: name"),
+            500,
         ),
-        (
-            json!({"spec": {"strategy": {"$retainKeys": "x"}}}),
-            not_decodable("invalid patch format of retainKeys"),
-        ),
+        (json!({"spec": {"strategy": {"$retainKeys": "x"}}}), 400),
         (
             json!({"spec": {"strategy": {"$retainKeys": ["type"], "rollingUpdate": {}}}}),
-            not_decodable("invalid patch format of retainKeys"),
+            400,
         ),
     ];
-    for (patch, error) in cases {
-        assert_eq!(strategic(&patch), Err(error), "{patch}");
+    for (patch, code) in cases {
+        let found = match strategic(&patch) {
+            Err(PatchError::Internal(_)) => 500,
+            Err(PatchError::NotDecodable(_)) => 400,
+            other => panic!("{patch}: {other:?}"),
+        };
+        assert_eq!(found, code, "{patch}");
     }
 }
 
