@@ -17,6 +17,16 @@ use crate::status::{ApiError, Result};
 use crate::store::Object;
 
 const QUOTAS: &str = "resourcequotas";
+/// Resources that a quota counts by their plural name.
+const PLAIN_NAMES: [&str; 7] = [
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    QUOTAS,
+    "secrets",
+    "services",
+];
 
 impl Api {
     /// Fails with 403 if a new object exceeds a quota of its namespace. The caller holds the returned lock until the object
@@ -136,21 +146,10 @@ fn limits(quota: &Value) -> impl Iterator<Item = (&str, Quantity)> {
 
 /// Whether a limit counts the objects of a resource.
 fn counts(limit: &str, res: &Resource) -> bool {
-    match limit.strip_prefix("count/") {
-        Some(resource) => res.namespaced && res.collection != "events" && resource == res.qualified(),
-        None => {
-            let core = [
-                "configmaps",
-                "persistentvolumeclaims",
-                "pods",
-                "replicationcontrollers",
-                QUOTAS,
-                "secrets",
-                "services",
-            ];
-            res.collection == limit && core.contains(&limit)
-        }
+    if let Some(resource) = limit.strip_prefix("count/") {
+        return res.namespaced && res.collection != "events" && resource == res.qualified();
     }
+    res.collection == limit && PLAIN_NAMES.contains(&limit)
 }
 
 fn has_ended(pod: &Object) -> bool {
