@@ -2,14 +2,11 @@
 
 use serde_json::Value;
 
-use super::json::{flag, list, number, text};
-use super::meta::{immutable, non_negative};
+use super::json::{list, text};
+use super::meta::non_negative;
 use super::workload::{validate_at_most_all, validate_count_or_percent};
 use super::{Rules, labels, names};
 use crate::field::FieldError;
-
-/// Higher priorities are for the system.
-const HIGHEST_USER_PRIORITY: i64 = 1_000_000_000;
 
 pub(super) const DISRUPTION_BUDGET: Rules = Rules {
     name: names::segment_name,
@@ -21,26 +18,14 @@ pub(super) const DISRUPTION_BUDGET: Rules = Rules {
     ..Rules::GENERIC
 };
 
+/// Generic rules, and the defaults that the admission of pods reads.
 pub(super) const PRIORITY_CLASS: Rules = Rules {
     default: |class| {
         super::json::set_default(class, "preemptionPolicy", "PreemptLowerPriority");
         super::json::set_default(class, "value", 0);
     },
-    // Nothing about a class that could count ever changes.
+    // A class has no spec: its generation stays 1.
     generation: Some(|_, _| false),
-    validate: validate_class,
-    validate_update: |old, new| {
-        let mut errors = Vec::new();
-        if number(&old["value"]) != number(&new["value"]) {
-            errors.push(FieldError::forbidden("value", "may not be changed in an update."));
-        }
-        errors.extend(immutable(
-            &old["preemptionPolicy"],
-            &new["preemptionPolicy"],
-            "preemptionPolicy",
-        ));
-        errors
-    },
     ..Rules::GENERIC
 };
 
@@ -100,49 +85,6 @@ fn validate_budget_status(_old: &Value, new: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn validate_class(class: &Value) -> Vec<FieldError> {
-    let (name, value) = (text(&class["metadata"]["name"]), number(&class["value"]));
-    let mut errors = Vec::new();
-    if let Some(rest) = name.strip_prefix("system-") {
-        let known = [
-            ("cluster-critical", 2_000_000_000),
-            ("node-critical", 2_000_001_000),
-        ];
-        let problem = match known.iter().find(|(known, _)| *known == rest) {
-            None => Some(format!("{name} is not a known system priority class")),
-            Some((_, expected)) if *expected != value => {
-                Some(format!("value of {name} PriorityClass must be {expected}"))
-            }
-            Some(_) if flag(&class["globalDefault"]) => {
-                Some(format!("globalDefault of {name} PriorityClass must be false"))
-            }
-            Some(_) => None,
-        };
-        if let Some(problem) = problem {
-            errors.push(FieldError::forbidden(
-                "metadata.name",
-                format!(
-                    "priority class names with 'system-' prefix are reserved for system use only. error: {problem}"
-                ),
-            ));
-        }
-    } else if value > HIGHEST_USER_PRIORITY {
-        errors.push(FieldError::forbidden(
-            "value",
-            format!("maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"),
-        ));
-    }
-    let policy = text(&class["preemptionPolicy"]);
-    if !matches!(policy, "PreemptLowerPriority" | "Never") {
-        errors.push(FieldError::not_supported(
-            "preemptionPolicy",
-            policy,
-            &["PreemptLowerPriority", "Never"],
-        ));
-    }
-    errors
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -170,31 +112,5 @@ mod tests {
         );
         assert_eq!(errors, [""; 0]);
         assert_eq!(budget["metadata"]["generation"], 2);
-    }
-
-    #[test]
-    fn high_priorities_are_for_the_system() {
-        let kind = "priorityclasses.scheduling.k8s.io";
-        assert_eq!(
-            create_errors(kind, json!({"value": 1_000_000_001})),
-            ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"]
-        );
-        assert_eq!(
-            create_errors(
-                kind,
-                json!({"metadata": {"name": "system-node-critical"}, "value": 2_000_001_000})
-            ),
-            [""; 0]
-        );
-        assert_eq!(
-            create_errors(kind, json!({"metadata": {"name": "system-mine"}, "value": 1})),
-            [
-                "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. \
-              error: system-mine is not a known system priority class"
-            ]
-        );
-        let (class, errors) = updated(kind, json!({"value": 1}), json!({"value": 2}));
-        assert_eq!(errors, ["value: Forbidden: may not be changed in an update."]);
-        assert_eq!(class["metadata"]["generation"], 1);
     }
 }

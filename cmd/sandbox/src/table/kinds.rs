@@ -70,8 +70,6 @@ impl Printer {
             ("networking.k8s.io", "NetworkPolicy") => &policy::NETWORK_POLICY,
             ("scheduling.k8s.io", "PriorityClass") => &policy::PRIORITY_CLASS,
             ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => &policy::ROLE_BINDING,
-            ("flowcontrol.apiserver.k8s.io", "FlowSchema") => &policy::FLOW_SCHEMA,
-            ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => &policy::PRIORITY_LEVEL,
             (
                 "admissionregistration.k8s.io",
                 "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",

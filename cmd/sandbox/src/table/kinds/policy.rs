@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Kind;
 use crate::table::column::{AGE, NAME, column, integer, string, wide};
 use crate::table::duration::age;
-use crate::table::read::{condition, count, flag, int, list, scalar, text, text_or};
+use crate::table::read::{count, flag, int, list, scalar, text};
 use crate::table::selector::selector;
 
 pub static LEASE: Kind = Kind {
@@ -109,65 +109,6 @@ pub static ROLE_BINDING: Kind = Kind {
             json!(subjects("ServiceAccount", |account| {
                 format!("{}/{}", text(account, "/namespace"), text(account, "/name"))
             })),
-        ]
-    },
-};
-
-pub static FLOW_SCHEMA: Kind = Kind {
-    columns: &[
-        NAME,
-        string("PriorityLevel", "Priority level of the requests that match."),
-        string("MatchingPrecedence", "The lower, the earlier it is tried."),
-        string("DistinguisherMethod", "How requests are told apart into flows."),
-        AGE,
-        string("MissingPL", "Whether the priority level does not exist."),
-    ],
-    cells: |object, now| {
-        vec![
-            json!(text(object, "/metadata/name")),
-            json!(text(object, "/spec/priorityLevelConfiguration/name")),
-            json!(int(object, "/spec/matchingPrecedence")),
-            json!(text_or(object, "/spec/distinguisherMethod/type", "<none>")),
-            json!(age(object, now)),
-            json!(match condition(object, "Dangling") {
-                "" => "?",
-                status => status,
-            }),
-        ]
-    },
-};
-
-pub static PRIORITY_LEVEL: Kind = Kind {
-    columns: &[
-        NAME,
-        string("Type", "Whether the level is limited or exempt."),
-        string(
-            "NominalConcurrencyShares",
-            "Share of all requests that may run at a time.",
-        ),
-        string("Queues", "Number of queues."),
-        string(
-            "HandSize",
-            "Number of queues among which a flow's requests are spread.",
-        ),
-        string("QueueLengthLimit", "How many requests may wait in a queue."),
-        AGE,
-    ],
-    cells: |object, now| {
-        let limited = |path: &str| {
-            let value = object
-                .pointer("/spec/limited")
-                .and_then(|limited| limited.pointer(path));
-            value.cloned().unwrap_or_else(|| json!("<none>"))
-        };
-        vec![
-            json!(text(object, "/metadata/name")),
-            json!(text(object, "/spec/type")),
-            limited("/nominalConcurrencyShares"),
-            limited("/limitResponse/queuing/queues"),
-            limited("/limitResponse/queuing/handSize"),
-            limited("/limitResponse/queuing/queueLengthLimit"),
-            json!(age(object, now)),
         ]
     },
 };

@@ -425,21 +425,6 @@ fn small_kinds() {
             json!(["n", "ClusterRole/r", "10m", "u, v", "g", "x/s"]),
         ),
         (
-            "flowcontrol.apiserver.k8s.io",
-            "FlowSchema",
-            json!({
-                "spec": {"priorityLevelConfiguration": {"name": "l"}, "matchingPrecedence": 7},
-                "status": {"conditions": [{"type": "Dangling", "status": "False"}]},
-            }),
-            json!(["n", "l", 7, "<none>", "10m", "False"]),
-        ),
-        (
-            "flowcontrol.apiserver.k8s.io",
-            "PriorityLevelConfiguration",
-            json!({"spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 5}}}),
-            json!(["n", "Limited", 5, "<none>", "<none>", "<none>", "10m"]),
-        ),
-        (
             "admissionregistration.k8s.io",
             "ValidatingWebhookConfiguration",
             json!({"webhooks": [{}]}),
