@@ -84,7 +84,11 @@ impl Door {
             };
         };
         if !has_subresource(&res, target.subresource.as_deref()) {
-            return Err(ApiError::no_such_resource());
+            // The handler of custom resources answers for every path below an object.
+            return Err(match &target.name {
+                Some(name) if res.custom.is_some() => ApiError::not_found(&res, name),
+                _ => ApiError::no_such_resource(),
+            });
         }
         let method = request.method().clone();
         // What was asked about is whether it may be watched.
