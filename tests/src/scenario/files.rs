@@ -20,7 +20,7 @@ pub const RECORD: &str = "COXSWAIN_RECORD";
 /// All files, and the answers that this run recorded.
 pub struct Files {
     root: PathBuf,
-    files: Vec<File>,
+    all: Vec<File>,
     recorded: Arc<Mutex<BTreeMap<(String, String), Scenario>>>,
 }
 
@@ -61,7 +61,7 @@ impl Files {
         files.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(Self {
             root: root.to_owned(),
-            files,
+            all: files,
             recorded: Arc::default(),
         })
     }
@@ -77,7 +77,7 @@ impl Files {
                 .map(|scenario| self.test(&file.name, scenario, record));
             tests.collect::<Vec<_>>()
         };
-        self.files.iter().flat_map(scenarios).collect()
+        self.all.iter().flat_map(scenarios).collect()
     }
 
     fn test(&self, file: &str, scenario: &Scenario, record: bool) -> Test {
@@ -114,7 +114,7 @@ impl Files {
     /// Writes the files whose answers this run recorded.
     pub fn save(mut self) -> Result<(), FilesError> {
         let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-        for file in &mut self.files {
+        for file in &mut self.all {
             let before = file.clone();
             for scenario in &mut file.scenarios {
                 if let Some(new) = recorded.get(&(file.name.clone(), scenario.name.clone())) {

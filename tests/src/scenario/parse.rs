@@ -117,14 +117,14 @@ fn read_action(line: &str) -> Result<Step, String> {
             }
             "WATCH" => {
                 let name = argument("a name")?;
-                request.method = "GET".to_owned();
+                "GET".clone_into(&mut request.method);
                 request.path = argument("a path")?;
                 Action::Watch(name, request)
             }
             "EVENT" => Action::Event(argument("the name of a watch")?),
             "END" => Action::End(argument("the name of a watch")?),
             "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "HEAD" | "OPTIONS" => {
-                request.method = word.to_owned();
+                word.clone_into(&mut request.method);
                 request.path = argument("a path")?;
                 Action::Request(request)
             }

@@ -1,7 +1,7 @@
 //! What several surfaces assert: refusals with causes, and that a refusal changed nothing.
 
 use coxswain_tests::{Cluster, Reply, reply::Cause};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Whether the server is the one that the sandbox imitates. Only for texts whose wording changed somewhere between
 /// 1.20 and it; what clients act on is told apart by the version in which it changed.
@@ -58,16 +58,6 @@ fn matches(cause: &Cause, expected: &str) -> bool {
     let (reason, rest) = expected.split_once(' ').unwrap_or((expected, ""));
     let (field, end) = rest.split_once(": ").unwrap_or((rest, ""));
     cause.reason == format!("FieldValue{reason}") && cause.field == field && cause.message.ends_with(end)
-}
-
-/// Posts each body to `path`, asserts that it is [`invalid`] for the causes beside it, and in the end that nothing is
-/// there.
-pub async fn refuses(c: &Cluster, path: &str, bodies: Vec<(Value, Vec<&str>)>) {
-    for (body, causes) in bodies {
-        invalid(&c.api().post(path, body).await, &causes);
-    }
-    let list = c.api().get(path).await.expect(200);
-    assert_eq!(list["items"], json!([]), "{path}");
 }
 
 /// Asserts a 404 that names what was asked for; `resource` is like `deployments.apps`.

@@ -10,7 +10,6 @@ mod expect;
 mod kubectl;
 mod limits;
 mod lists;
-
 mod openapi;
 mod protobuf;
 mod quota;
@@ -39,7 +38,6 @@ fn main() -> ExitCode {
             kubectl::tests(),
             limits::tests(),
             lists::tests(),
-
             openapi::tests(),
             protobuf::tests(),
             quota::tests(),
