@@ -1,7 +1,7 @@
 //! Compares an answer with the recorded one.
 //!
 //! Against the release that was recorded, everything counts except texts for people: descriptions of table columns, messages of
-//! causes, and messages of failures whose reason is in [`FREE_TEXT`] or missing. Causes are a set. An empty list, an empty text and
+//! causes, and messages of failures whose reason is in `FREE_TEXT` or missing. Causes are a set. An empty list, an empty text and
 //! `null` are the same as a missing field. Against another release, fields that only one of the answers has do not count.
 
 use serde_json::{Map, Value};
