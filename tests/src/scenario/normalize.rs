@@ -75,7 +75,8 @@ impl Normalizer<'_> {
         if is_free_text(fields) {
             fields.remove("message");
         }
-        let is_list = fields.contains_key("items") || fields.contains_key("rows");
+        let kind = fields.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let is_list = kind.ends_with("List") || fields.contains_key("rows");
         let is_bookmark = fields.get("type").is_some_and(|event| event == "BOOKMARK");
         if is_list || is_bookmark {
             let of_event = fields.get_mut("object").filter(|_| is_bookmark);
