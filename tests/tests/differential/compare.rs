@@ -74,6 +74,23 @@ const KNOWN: &[Known] = &[
     },
     Known {
         before: Some((1, 36)),
+        why: "a service port with another number got another node port",
+        what: End(|_, ours, theirs| {
+            let node_ports = |answer: &Answer| {
+                let ports = answer.body["spec"]["ports"]
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_default();
+                ports
+                    .iter()
+                    .map(|port| port["nodePort"].clone())
+                    .collect::<Vec<_>>()
+            };
+            theirs.body["kind"] == "Service" && node_ports(ours) != node_ports(theirs)
+        }),
+    },
+    Known {
+        before: Some((1, 36)),
         why: "a dry run gave services no address",
         what: End(|step, _, theirs| {
             let dry = step.query.iter().any(|(key, _)| *key == "dryRun");
