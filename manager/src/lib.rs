@@ -83,7 +83,7 @@
 //! # let env = Env::system(&tasks);
 //! # let registry = prometheus::Registry::new();
 //! # let sandbox = coxswain_sandbox::Sandbox::new(coxswain_sandbox::Options::default());
-//! # let transport = Transport::from_service(sandbox.door(), "sandbox", "example", &env.clock, &registry)?;
+//! # let transport = Transport::from_service(sandbox.service(), "sandbox", "example", &env.clock, &registry)?;
 //! # let admin = transport.unfenced("admin", None);
 //! # let options = manager::Options {
 //! #     name: "example", limit: None, scope: Scope::default(),

@@ -32,7 +32,7 @@ pub async fn start(
         services,
         ..Options::default()
     };
-    let door = Sandbox::new(options).door();
-    tokio::spawn(server.serve(door, std::future::pending()));
+    let service = Sandbox::new(options).service();
+    tokio::spawn(server.serve(service, std::future::pending()));
     Ok(endpoint)
 }

@@ -1,12 +1,12 @@
 //! Prints what the sandbox can do: `cargo bench -p coxswain-sandbox`.
 //!
-//! 50,000 small objects are written, listed, watched and counted, through the door and without a socket. Times depend on
+//! 50,000 small objects are written, listed, watched and counted, through the API service and without a socket. Times depend on
 //! the machine; compare them between two versions on one machine, not between machines.
 
 use std::time::Instant;
 
 use bytes::Bytes;
-use coxswain_sandbox::{Door, Limits, Options, Sandbox};
+use coxswain_sandbox::{ApiService, Limits, Options, Sandbox};
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
@@ -38,12 +38,12 @@ async fn run(objects: u32) {
         history,
         ..Options::default()
     });
-    let door = sandbox.door();
+    let service = sandbox.service();
     let from = sandbox.revision();
     let before = resident();
     measure("create", objects, async {
         for n in 0..objects {
-            send(&door, Method::POST, PODS, &pod(n)).await;
+            send(&service, Method::POST, PODS, &pod(n)).await;
         }
     })
     .await;
@@ -58,7 +58,7 @@ async fn run(objects: u32) {
         for n in 0..objects {
             let path = format!("{PODS}/pod-{n}");
             send(
-                &door,
+                &service,
                 Method::PATCH,
                 &path,
                 &json!({"metadata": {"annotations": {"n": "1"}}}),
@@ -68,12 +68,12 @@ async fn run(objects: u32) {
     })
     .await;
     measure("list", objects, async {
-        send(&door, Method::GET, PODS, &Value::Null).await;
+        send(&service, Method::GET, PODS, &Value::Null).await;
     })
     .await;
     measure("list by label", objects, async {
         send(
-            &door,
+            &service,
             Method::GET,
             &format!("{PODS}?labelSelector=shard%3D7"),
             &Value::Null,
@@ -83,12 +83,12 @@ async fn run(objects: u32) {
     .await;
     measure("watch, replay of the creates", objects, async {
         let path = format!("{PODS}?watch=1&resourceVersion={from}");
-        watch(&door, &path, created - from).await;
+        watch(&service, &path, created - from).await;
     })
     .await;
     measure("delete", objects, async {
         for n in 0..objects {
-            send(&door, Method::DELETE, &format!("{PODS}/pod-{n}"), &Value::Null).await;
+            send(&service, Method::DELETE, &format!("{PODS}/pod-{n}"), &Value::Null).await;
         }
     })
     .await;
@@ -102,7 +102,7 @@ async fn measure(what: &str, objects: u32, work: impl Future<Output = ()>) {
     println!("{what}: {:.0} objects/s", f64::from(objects) / seconds);
 }
 
-async fn send(door: &Door, method: Method, path: &str, body: &Value) {
+async fn send(service: &ApiService, method: Method, path: &str, body: &Value) {
     let bytes = if body.is_null() {
         Bytes::new()
     } else {
@@ -118,7 +118,7 @@ async fn send(door: &Door, method: Method, path: &str, body: &Value) {
         .uri(path)
         .header("content-type", kind);
     let request = request.body(Full::new(bytes)).expect("a request");
-    let Ok(response) = door.clone().call(request).await;
+    let Ok(response) = service.clone().call(request).await;
     let status = response.status();
     let answer = response
         .into_body()
@@ -134,11 +134,11 @@ async fn send(door: &Door, method: Method, path: &str, body: &Value) {
 }
 
 /// Reads a watch until it has brought `events`.
-async fn watch(door: &Door, path: &str, events: u64) {
+async fn watch(service: &ApiService, path: &str, events: u64) {
     let request = Request::get(path)
         .body(Full::new(Bytes::new()))
         .expect("a request");
-    let Ok(response) = door.clone().call(request).await;
+    let Ok(response) = service.clone().call(request).await;
     let mut body = response.into_body();
     let mut seen = 0;
     while seen < events {

@@ -107,7 +107,7 @@ async fn serve(
         ..Options::default()
     });
     server
-        .serve(sandbox.door(), async {
+        .serve(sandbox.service(), async {
             tokio::select! {
                 biased;
                 _ = interrupt.recv() => {}

@@ -1,6 +1,6 @@
 //! A Kubernetes API in one process, without a cluster and containers, exact where a controller can tell the difference.
 //!
-//! A [`Sandbox`] is a store and the API in front of it. A [`Door`] is a `tower` service that serves it in the process,
+//! A [`Sandbox`] is a store and the API in front of it. A [`ApiService`] is a `tower` service that serves it in the process,
 //! without a socket and under a paused clock; a [`Server`] serves it over HTTPS. The sandbox runs no controllers: pods do
 //! not start, and garbage is not collected.
 //!
@@ -11,7 +11,7 @@
 //! use kube::api::{Api, PostParams};
 //!
 //! let sandbox = coxswain_sandbox::Sandbox::new(coxswain_sandbox::Options::default());
-//! let client = kube::Client::new(sandbox.door(), "default");
+//! let client = kube::Client::new(sandbox.service(), "default");
 //! let maps: Api<ConfigMap> = Api::default_namespaced(client);
 //! let mut map = ConfigMap::default();
 //! map.metadata.name = Some("settings".to_owned());
@@ -22,51 +22,50 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The walk of a request: `door` (authenticate and authorize with `auth`, route, bound the body) → `api` (one file per verb: decode with `schema`,
-//! `patch`, apply the rules of `kinds`, ask the webhooks of `admission`) → `store` (commit, history) → `door` (render, `table`, `partial`).
+//! The walk of a request: `service` (authenticate and authorize with `auth`, route, bound the body) → `api` (one file per verb: decode with `schema`,
+//! `patch`, apply the rules of `kinds`, ask the webhooks of `admission`) → `store` (commit, history) → `service` (render, `table`, `partial`).
 
 mod admission;
-mod api;
-mod auth;
-mod changes;
+mod apiextensions;
+mod authn;
+mod authz;
+mod cel;
 pub mod cli;
+mod controllers;
 mod discovery;
-mod door;
+mod endpoints;
 mod env;
 mod field;
-mod kinds;
-mod kubeconfig;
-mod lag;
-mod managed;
+mod fieldmanager;
 mod meta;
-mod negotiate;
-mod partial;
+mod openapi;
 mod patch;
+mod printers;
 mod protobuf;
 mod quantity;
 mod registry;
-mod request;
 mod resource;
 mod schema;
 mod selector;
 mod serve;
+mod service;
 mod status;
-mod store;
-mod structural;
-mod table;
+mod storage;
 mod yaml;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-pub use auth::{Audit, AuditRecord, Authorization};
-pub use door::{BoxError, Door, ResponseBody};
+pub use crate::authn::Authorization;
+pub use crate::authz::{Audit, AuditRecord};
+pub use crate::service::{ApiService, BoxError, ResponseBody};
 pub use env::Env;
-pub use kubeconfig::{KubeconfigError, KubeconfigFile};
-pub use lag::Lag;
+
+pub use crate::storage::Limits;
+pub use crate::storage::lag::Lag;
+pub use serve::kubeconfig::{KubeconfigError, KubeconfigFile};
 pub use serve::{CONTEXT, Credentials, CredentialsError, ServeError, Server};
-pub use store::Limits;
 
 /// How a sandbox is made.
 pub struct Options {
@@ -105,7 +104,7 @@ impl Default for Options {
 /// A store and the API in front of it. Clones share the store.
 #[derive(Clone)]
 pub struct Sandbox {
-    api: Arc<api::Api>,
+    api: Arc<crate::endpoints::Api>,
 }
 
 impl Sandbox {
@@ -113,14 +112,14 @@ impl Sandbox {
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self {
-            api: Arc::new(api::Api::new(options)),
+            api: Arc::new(crate::endpoints::Api::new(options)),
         }
     }
 
-    /// A new front door, with a watch cache of its own.
+    /// A new API service, with a watch cache of its own.
     #[must_use]
-    pub fn door(&self) -> Door {
-        Door::new(self.api.clone())
+    pub fn service(&self) -> ApiService {
+        ApiService::new(self.api.clone())
     }
 
     /// The revision of the last write: the newest resourceVersion.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::structural::Schema;
+use crate::apiextensions::structural::Schema;
 
 /// One served resource.
 #[derive(Debug, Clone)]

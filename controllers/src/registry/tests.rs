@@ -24,7 +24,7 @@ fn manager(tasks: &TaskSet, checks: &Checks) -> Manager {
 fn manager_of(sandbox: &Sandbox, tasks: &TaskSet, checks: &Checks) -> Manager {
     let registry = Registry::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, tasks);
-    let transport = Transport::from_service(sandbox.door(), "api.test", "test", &env.clock, &registry)
+    let transport = Transport::from_service(sandbox.service(), "api.test", "test", &env.clock, &registry)
         .expect("a transport");
     let options = Options {
         name: "coxswain",
@@ -209,7 +209,7 @@ async fn garbage_collector_that_may_run_fills_its_caches_before_leading() {
         let mut manager = manager_of(&sandbox, &tasks, &Checks::new());
         if is_held {
             let (clock, registry) = (&manager.env().clock, &Registry::new());
-            let transport = Transport::from_service(sandbox.door(), "api.test", "test", clock, registry);
+            let transport = Transport::from_service(sandbox.service(), "api.test", "test", clock, registry);
             let client = transport.expect("a transport").unfenced("other", None);
             let lease: Result<Value, _> = client
                 .create(&leases, "kube-system", held.to_string().into())

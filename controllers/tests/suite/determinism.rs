@@ -13,7 +13,7 @@ use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::{Manager, Options};
 use coxswain_manager::object::{Key, MetaObject};
 use coxswain_manager::serve::Checks;
-use coxswain_sandbox::{Door, Sandbox};
+use coxswain_sandbox::{ApiService, Sandbox};
 use http::Request;
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
@@ -29,7 +29,7 @@ use crate::intercept::{self, Intercept, Reply};
 /// Logs each request with its time, user agent, body and status code.
 #[derive(Clone)]
 struct Logged {
-    door: Door,
+    service: ApiService,
     clock: Clock,
     log: Arc<Mutex<Vec<String>>>,
 }
@@ -47,7 +47,7 @@ impl Intercept for Logged {
             String::from_utf8_lossy(&body),
         );
         let request = Request::from_parts(parts, Body::from(body.to_vec()));
-        let response = self.door.call(request).await?;
+        let response = self.service.call(request).await?;
         let line = format!("{line} -> {}", response.status());
         self.log.lock().expect("no panic").push(line);
         Ok(response)
@@ -65,7 +65,7 @@ async fn run(seed: u64) -> Vec<String> {
     });
     let log = Arc::default();
     let logged = Logged {
-        door: sandbox.door(),
+        service: sandbox.service(),
         clock: env.clock.clone(),
         log: Arc::clone(&log),
     };

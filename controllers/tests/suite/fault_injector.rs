@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use coxswain_manager::env::Clock;
-use coxswain_sandbox::{Door, Lag, ResponseBody};
+use coxswain_sandbox::{ApiService, Lag, ResponseBody};
 use http::header::ACCEPT;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response};
@@ -77,7 +77,7 @@ type Transform = dyn Fn(&mut Value) + Send + Sync;
 
 #[derive(Clone)]
 pub struct FaultInjector {
-    door: Door,
+    service: ApiService,
     clock: Clock,
     state: Arc<Mutex<State>>,
 }
@@ -97,21 +97,21 @@ struct State {
     replacement: Option<(String, String)>,
     stalled: Option<&'static str>,
     /// Receives the requests instead of the first API server.
-    other: Option<Door>,
+    other: Option<ApiService>,
     unaggregated: bool,
 }
 
 impl FaultInjector {
-    pub fn new(door: Door, clock: &Clock) -> Self {
+    pub fn new(service: ApiService, clock: &Clock) -> Self {
         Self {
-            door,
+            service,
             clock: clock.clone(),
             state: Arc::default(),
         }
     }
 
     pub fn lag(&self) -> &Lag {
-        self.door.lag()
+        self.service.lag()
     }
 
     /// Returns the requests of the controller.
@@ -232,8 +232,8 @@ impl FaultInjector {
     }
 
     /// Sends the requests to another API server.
-    pub fn switch(&self, door: Door) {
-        self.with(|it| it.other = Some(door));
+    pub fn switch(&self, service: ApiService) {
+        self.with(|it| it.other = Some(service));
     }
 
     fn with<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
@@ -337,22 +337,22 @@ impl Intercept for FaultInjector {
         let is_watch = parts.uri.query().is_some_and(|it| it.contains("watch="));
         let copy = || Request::from_parts(parts.clone(), Body::from(body.to_vec()));
         let request = copy();
-        let door = &mut self
+        let service = &mut self
             .with(|it| it.other.clone())
-            .unwrap_or_else(|| self.door.clone());
+            .unwrap_or_else(|| self.service.clone());
         let delayed = (method == Method::POST).then(|| self.with(|it| it.delayed.take()));
         if let Some((at, delayed)) = delayed.flatten()
             && self.clock.now().duration_since(at) < DELAY_MAX
         {
-            drop(door.call(delayed).await?);
+            drop(service.call(delayed).await?);
         }
         let replayed = (method != Method::GET).then(|| self.with(|it| it.replayed.take()));
         if let Some(replayed) = replayed.flatten() {
-            drop(door.call(replayed).await?);
+            drop(service.call(replayed).await?);
         }
         match fault {
             Fault::None => {
-                let response = door.call(request).await?;
+                let response = service.call(request).await?;
                 if agent.ends_with("/reader") {
                     Ok(self.read(&path, is_watch, response))
                 } else {
@@ -360,7 +360,7 @@ impl Intercept for FaultInjector {
                 }
             }
             Fault::SlowResponse(time) => {
-                let response = door.call(request).await?;
+                let response = service.call(request).await?;
                 self.clock.sleep(time).await;
                 Ok(response)
             }
@@ -368,19 +368,19 @@ impl Intercept for FaultInjector {
                 let mut object: Value = serde_json::from_slice(&body)?;
                 change(&mut object);
                 let body = Body::from(object.to_string().into_bytes());
-                Ok(door.call(request.map(|_| body)).await?)
+                Ok(service.call(request.map(|_| body)).await?)
             }
             Fault::Duplicated => {
-                drop(door.call(copy()).await?);
-                Ok(door.call(request).await?)
+                drop(service.call(copy()).await?);
+                Ok(service.call(request).await?)
             }
             Fault::Replayed => {
-                let response = door.call(request).await?;
+                let response = service.call(request).await?;
                 self.with(|it| it.replayed = Some(copy()));
                 Ok(response)
             }
             Fault::ResponseLost => {
-                let response = door.call(request).await?;
+                let response = service.call(request).await?;
                 drop(response.into_body().collect().await);
                 Err("connection lost before the response".into())
             }
@@ -390,7 +390,7 @@ impl Intercept for FaultInjector {
                 Err("connection lost".into())
             }
             Fault::ResponseHangs => {
-                let response = door.call(request).await?;
+                let response = service.call(request).await?;
                 drop(response.into_body().collect().await);
                 std::future::pending().await
             }

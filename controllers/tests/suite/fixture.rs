@@ -51,7 +51,7 @@ impl ApiFixture {
         let (start, sandbox) = sandbox();
         let tasks = TaskSet::new();
         let env = Env::starting_at(start, 7, &tasks);
-        let api = FaultInjector::new(sandbox.door(), &env.clock);
+        let api = FaultInjector::new(sandbox.service(), &env.clock);
         Self {
             admin: direct_transport(&sandbox, &env).unfenced("admin", None),
             transport: intercept::transport(api.clone(), &env.clock, &Registry::new()),
@@ -200,7 +200,8 @@ pub fn cached_bytes(registry: &Registry, plural: &str) -> f64 {
 }
 
 fn direct_transport(sandbox: &Sandbox, env: &Env) -> Transport {
-    let transport = Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
+    let transport =
+        Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &Registry::new());
     transport.expect("unregistered metrics")
 }
 

@@ -76,7 +76,7 @@ fn unstarted() -> Fixture {
     let (start, sandbox) = sandbox();
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
-    let api = FaultInjector::new(sandbox.door(), &env.clock);
+    let api = FaultInjector::new(sandbox.service(), &env.clock);
     let transport = || intercept::transport(api.clone(), &env.clock, &Registry::new());
     let kinds = kinds_of(&[MAPS, SECRETS, PODS, NODES, ROLES, SETS]);
     Fixture {

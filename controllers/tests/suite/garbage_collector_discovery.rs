@@ -49,7 +49,7 @@ async fn fixture_with(crds: &[&str], before: impl FnOnce(&FaultInjector)) -> Fix
         env: coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1),
         ..Options::default()
     });
-    let api = FaultInjector::new(sandbox.door());
+    let api = FaultInjector::new(sandbox.service());
     before(&api);
     let transport = intercept::transport(api.clone(), &env.clock, &registry);
     let admin = transport.unfenced("admin", None);

@@ -40,8 +40,9 @@ fn fixture(options: Options) -> Fixture {
     });
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
-    let transport = Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new())
-        .expect("a transport");
+    let transport =
+        Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &Registry::new())
+            .expect("a transport");
     Fixture {
         client: transport.unfenced("test", None),
         transport,

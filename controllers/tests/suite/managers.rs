@@ -22,7 +22,7 @@ use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::object::Resource;
 use coxswain_manager::serve::Checks;
-use coxswain_sandbox::Door;
+use coxswain_sandbox::ApiService;
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -78,7 +78,7 @@ struct Process {
 #[derive(Clone)]
 struct Link {
     by: &'static str,
-    door: Door,
+    service: ApiService,
     /// The clock of the test, not of the process.
     clock: Clock,
     /// While true, the connection is stalled in both directions without an error.
@@ -115,7 +115,7 @@ impl Intercept for Link {
             let mut owned = self.shared.owned.lock().unwrap_or_else(PoisonError::into_inner);
             owned.push(path);
         }
-        let response = self.door.call(request).await?;
+        let response = self.service.call(request).await?;
         if let Some(mut write) = write.take() {
             write.code = response.status().as_u16();
             self.shared.record(write);
@@ -158,7 +158,7 @@ impl Link {
     async fn get(&self, path: &str) -> Option<Value> {
         // A flipped bit may make the name invalid in a path.
         let request = Request::get(path).body(Body::empty()).ok()?;
-        let response = self.door.clone().call(request).await.ok()?;
+        let response = self.service.clone().call(request).await.ok()?;
         let found = response.status().is_success();
         let body = response.into_body().collect().await.ok()?.to_bytes();
         serde_json::from_slice(&body).ok().filter(|_| found)
@@ -202,7 +202,7 @@ impl Cluster {
         env.clock.inject(Fault::Rate(rate));
         let link = Link {
             by,
-            door: self.sandbox.door(),
+            service: self.sandbox.service(),
             clock: self.env.clock.clone(),
             cut: Arc::default(),
             held: Arc::default(),

@@ -13,7 +13,7 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, Options};
 use coxswain_manager::object::{Key, Resource};
 use coxswain_manager::serve::{Checks, Health, Probes};
-use coxswain_sandbox::{Authorization, Door, Env as SandboxEnv, Options as SandboxOptions, Sandbox};
+use coxswain_sandbox::{ApiService, Authorization, Env as SandboxEnv, Options as SandboxOptions, Sandbox};
 use http::{HeaderValue, Method, Request, header};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
@@ -43,7 +43,7 @@ type Writes = BTreeMap<String, BTreeSet<String>>;
 /// Adds the credentials of the manager's own account to requests without a token, and records writes by user.
 #[derive(Clone)]
 struct Audit {
-    door: Door,
+    api_service: ApiService,
     own: HeaderValue,
     log: Arc<Mutex<Log>>,
 }
@@ -65,7 +65,7 @@ impl Intercept for Audit {
         let path = request.uri().path().to_owned();
         let operation = format!("{} {}", request.method(), resource(&path));
         let is_write = request.method() != Method::GET;
-        let response = self.door.call(request).await?;
+        let response = self.api_service.call(request).await?;
         let mut log = self.log.lock().expect("no panic");
         if response.status() == 403 {
             log.forbidden.push(format!("{account}: {operation} {path}"));
@@ -89,7 +89,13 @@ impl Audit {
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
             "spec": {"token": text.trim_start_matches("Bearer ")}});
         let path = "/apis/authentication.k8s.io/v1/tokenreviews";
-        let review = post(&mut self.door, path, "application/json", &review.to_string()).await;
+        let review = post(
+            &mut self.api_service,
+            path,
+            "application/json",
+            &review.to_string(),
+        )
+        .await;
         let user = review["status"]["user"]["username"]
             .as_str()
             .expect("a valid token");
@@ -116,12 +122,12 @@ fn resource(path: &str) -> String {
 }
 
 /// Creates an object as an administrator.
-async fn post(door: &mut Door, path: &str, content_type: &str, body: &str) -> Value {
+async fn post(api_service: &mut ApiService, path: &str, content_type: &str, body: &str) -> Value {
     let request = Request::post(path).header(header::CONTENT_TYPE, content_type);
     let request = request
         .body(Body::from(body.as_bytes().to_vec()))
         .expect("a request");
-    let response = door.call(request).await.expect("a response");
+    let response = api_service.call(request).await.expect("a response");
     let (head, body) = response.into_parts();
     let body = body.collect().await.expect("a body").to_bytes();
     assert_eq!(head.status, 201, "{path}: {}", String::from_utf8_lossy(&body));
@@ -129,7 +135,7 @@ async fn post(door: &mut Door, path: &str, content_type: &str, body: &str) -> Va
 }
 
 /// Creates the service accounts, roles and bindings of `deploy/base`.
-async fn create_roles(door: &mut Door) {
+async fn create_roles(api_service: &mut ApiService) {
     let base = format!("{}/../deploy/base", env!("CARGO_MANIFEST_DIR"));
     let read = |file: &str| std::fs::read_to_string(format!("{base}/{file}")).expect(file);
     let kustomization = read("kustomization.yaml");
@@ -152,7 +158,7 @@ async fn create_roles(door: &mut Door) {
                 .map(|it| format!("/namespaces/{it}"))
                 .unwrap_or_default();
             let path = format!("/{root}/{api}{namespace}/{plural}");
-            post(door, &path, "application/yaml", document).await;
+            post(api_service, &path, "application/yaml", document).await;
         }
     }
 }
@@ -176,23 +182,24 @@ impl Fixture {
             authorization: Authorization::Rbac,
             ..SandboxOptions::default()
         });
-        let mut door = sandbox.door();
+        let mut api_service = sandbox.service();
         let tasks = TaskSet::new();
         let env = Env::starting_at(start, 7, &tasks);
-        let admin = Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
+        let admin =
+            Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &Registry::new());
         let admin = admin.expect("a transport").unfenced("admin", None);
         for definition in api::crds() {
             let body = definition.to_string().into();
             admin.create::<Value>(&CRDS, "", body).await.expect("created");
         }
-        create_roles(&mut door).await;
+        create_roles(&mut api_service).await;
         let request = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}"#;
         let path = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{OWN}/token");
-        let token = post(&mut door, &path, "application/json", request).await;
+        let token = post(&mut api_service, &path, "application/json", request).await;
         let token = token["status"]["token"].as_str().expect("a token").to_owned();
         let log: Arc<Mutex<Log>> = Arc::default();
         let audit = Audit {
-            door,
+            api_service,
             own: format!("Bearer {token}").try_into().expect("a header"),
             log: log.clone(),
         };

@@ -16,7 +16,7 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::object::{Key, Resource, Uid};
 use coxswain_manager::serve::{Checks, Health, Probes};
-use coxswain_sandbox::{Door, Sandbox};
+use coxswain_sandbox::{ApiService, Sandbox};
 use http::Request;
 use jiff::Timestamp;
 use kube::client::Body;
@@ -37,7 +37,7 @@ const LEASE: Duration = Duration::from_secs(15);
 /// A transport that records requests and injects faults.
 #[derive(Clone)]
 struct FaultyTransport {
-    door: Door,
+    service: ApiService,
     /// Requests for Leases, and their fault.
     requests: Arc<Mutex<Vec<String>>>,
     fault: Arc<Mutex<Fault>>,
@@ -76,7 +76,7 @@ impl Intercept for FaultyTransport {
                 Fault::None | Fault::RejectWatches(_) => {}
             }
         }
-        Ok(self.door.call(request).await?)
+        Ok(self.service.call(request).await?)
     }
 }
 
@@ -124,7 +124,7 @@ fn fixture() -> Fixture {
     let env = Env::starting_at(start, 7, &tasks);
     let (registry, checks) = (Registry::new(), Checks::new());
     let faulty = FaultyTransport {
-        door: sandbox.door(),
+        service: sandbox.service(),
         requests: Arc::default(),
         fault: Arc::new(Mutex::new(Fault::None)),
         searched: Arc::default(),
@@ -139,7 +139,13 @@ fn fixture() -> Fixture {
         shutdown_timeout: Some(10 * SECOND),
     };
     let manager = Manager::new(&env, &registry, &checks, transport, options).expect("a manager");
-    let admin = Transport::from_service(sandbox.door(), "api.test", "test", &env.clock, &Registry::new());
+    let admin = Transport::from_service(
+        sandbox.service(),
+        "api.test",
+        "test",
+        &env.clock,
+        &Registry::new(),
+    );
     Fixture {
         admin: admin.expect("a transport").unfenced("admin", None),
         env,

@@ -384,7 +384,7 @@ mod tests {
     async fn labels_of_later_calls_are_indexed() {
         let (tasks, registry) = (TaskSet::new(), Registry::new());
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
-        let service = Sandbox::new(Options::default()).door();
+        let service = Sandbox::new(Options::default()).service();
         let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
         let client = transport.expect("a transport").client("test", None);
         let caches = Caches::new(&env, client, Scope::default(), &registry).expect("caches");

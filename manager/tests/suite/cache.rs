@@ -78,7 +78,7 @@ fn fixture_with(scope: Scope, seed: u64) -> Fixture {
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, seed, &tasks);
     let registry = Registry::new();
     let sandbox = sandbox(seed);
-    let server = Server::new(sandbox.door());
+    let server = Server::new(sandbox.service());
     let transport = Transport::from_service(server.clone(), "sandbox", "test", &env.clock, &registry)
         .expect("a transport");
     let caches = Caches::new(&env, transport.client("cache", None), scope, &registry).expect("caches");
@@ -168,7 +168,7 @@ async fn settle() {
 }
 
 fn api(sandbox: &Sandbox, namespace: &str) -> Api<ConfigMap> {
-    Api::namespaced(kube::Client::new(sandbox.door(), "default"), namespace)
+    Api::namespaced(kube::Client::new(sandbox.service(), "default"), namespace)
 }
 
 /// Creates a `ConfigMap` in `default`, or in the namespace before the slash.
@@ -204,7 +204,7 @@ async fn delete(sandbox: &Sandbox, name: &str) {
 
 async fn namespaces(sandbox: &Sandbox, names: &[&str]) {
     let api: Api<k8s_openapi::api::core::v1::Namespace> =
-        Api::all(kube::Client::new(sandbox.door(), "default"));
+        Api::all(kube::Client::new(sandbox.service(), "default"));
     for name in names {
         let mut namespace = k8s_openapi::api::core::v1::Namespace::default();
         namespace.metadata.name = Some((*name).to_owned());
@@ -216,7 +216,7 @@ async fn namespaces(sandbox: &Sandbox, names: &[&str]) {
 
 /// Lists the API server, each object as text: key, uid, version, value.
 async fn listed(sandbox: &Sandbox, selector: &str) -> Vec<String> {
-    let api: Api<ConfigMap> = Api::all(kube::Client::new(sandbox.door(), "default"));
+    let api: Api<ConfigMap> = Api::all(kube::Client::new(sandbox.service(), "default"));
     let params = kube::api::ListParams::default().labels(selector);
     let list = api.list(&params).await.expect("a list");
     let text = |map: &ConfigMap| {

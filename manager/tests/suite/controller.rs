@@ -75,7 +75,7 @@ fn start() -> Fixture {
         env: coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 0),
         ..coxswain_sandbox::Options::default()
     });
-    let transport = Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &registry)
+    let transport = Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &registry)
         .expect("a transport");
     let caches =
         Caches::new(&env, transport.client("cache", None), Scope::default(), &registry).expect("caches");
@@ -96,7 +96,7 @@ fn start() -> Fixture {
         .expect("a controller");
     Fixture {
         fence: Fence::new(env.clock.clone()),
-        api: Api::namespaced(kube::Client::new(sandbox.door(), "default"), "default"),
+        api: Api::namespaced(kube::Client::new(sandbox.service(), "default"), "default"),
         controller: Arc::new(controller),
         runs,
         env,

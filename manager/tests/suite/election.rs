@@ -118,7 +118,7 @@ impl Cluster {
             ..Options::default()
         });
         let transport =
-            Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new())
+            Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &Registry::new())
                 .expect("a transport");
         let client = transport.unfenced("test", None);
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "work"}});
@@ -167,7 +167,7 @@ impl Cluster {
                     .push(format!("{holder} wrote with a closed fence")),
             }
         });
-        let net = Network::new(self.sandbox.door(), self.clock.clone(), seed, on_write);
+        let net = Network::new(self.sandbox.service(), self.clock.clone(), seed, on_write);
         prepare(&net);
         let registry = Registry::new();
         let transport = Transport::from_service(net.clone(), "sandbox", "test", &env.clock, &registry)

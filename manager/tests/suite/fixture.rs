@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use coxswain_manager::client::{Client, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, Resource};
-use coxswain_sandbox::{Door, Env as SandboxEnv, Options, ResponseBody, Sandbox};
+use coxswain_sandbox::{ApiService, Env as SandboxEnv, Options, ResponseBody, Sandbox};
 use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use jiff::Timestamp;
@@ -51,7 +51,7 @@ pub enum Fault {
 
 /// A transport that injects faults.
 struct FaultInjector {
-    door: Door,
+    api_service: ApiService,
     faults: Faults,
     writes: Arc<AtomicUsize>,
 }
@@ -67,7 +67,7 @@ pub fn fixture() -> Fixture {
     let registry = Registry::new();
     let (faults, writes) = (Faults::default(), Arc::default());
     let service = FaultInjector {
-        door: sandbox.door(),
+        api_service: sandbox.service(),
         faults: Faults::clone(&faults),
         writes: Arc::clone(&writes),
     };
@@ -125,13 +125,13 @@ impl Service<Request<Body>> for FaultInjector {
             let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
             (is_write && !faults.is_empty()).then(|| faults.remove(0))
         };
-        send(&mut self.door, request, fault)
+        send(&mut self.api_service, request, fault)
     }
 }
 
 /// Sends a request to the sandbox, with a fault.
 pub fn send(
-    door: &mut Door,
+    api_service: &mut ApiService,
     request: Request<Body>,
     fault: Option<Fault>,
 ) -> BoxFuture<'static, io::Result<Response<ResponseBody>>> {
@@ -144,7 +144,7 @@ pub fn send(
         }
         Some(Fault::ResponseLost) | None => request,
     };
-    let response = door.call(request);
+    let response = api_service.call(request);
     Box::pin(async move {
         let mut response = response.await.unwrap_or_else(|never: Infallible| match never {});
         match fault {

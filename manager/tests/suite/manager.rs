@@ -22,7 +22,7 @@ use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::object::Resource;
 use coxswain_manager::serve::Checks;
-use coxswain_sandbox::{Door, Sandbox};
+use coxswain_sandbox::{ApiService, Sandbox};
 use jiff::Timestamp;
 use prometheus::Registry;
 use tokio::task::JoinHandle;
@@ -63,8 +63,8 @@ fn sandbox() -> Sandbox {
 }
 
 impl Process {
-    fn new(door: Door, identity: &'static str) -> Self {
-        Self::over(door, identity)
+    fn new(api_service: ApiService, identity: &'static str) -> Self {
+        Self::over(api_service, identity)
     }
 
     fn over<S, B>(service: S, identity: &'static str) -> Self

@@ -10,7 +10,7 @@ use coxswain_manager::cache::{Cache, Caches, Scope};
 use coxswain_manager::client::{Client, ClientError, Patch, Transport};
 use coxswain_manager::env::{Clock, Env, TaskSet};
 use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_sandbox::{BoxError, Door, Options, ResponseBody, Sandbox};
+use coxswain_sandbox::{ApiService, BoxError, Options, ResponseBody, Sandbox};
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 use http::{Request, Response};
@@ -39,7 +39,7 @@ fn watches(request: &Request<Body>) -> bool {
 /// An API server that sends the bodies of selected responses at one byte per second.
 #[derive(Clone)]
 struct Slow {
-    door: Door,
+    service: ApiService,
     clock: Clock,
     selected: Arc<Mutex<Option<Selector>>>,
     requests: Arc<AtomicUsize>,
@@ -65,12 +65,12 @@ impl Service<Request<Body>> for Slow {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (mut door, clock) = (self.door.clone(), self.clock.clone());
+        let (mut service, clock) = (self.service.clone(), self.clock.clone());
         self.requests.fetch_add(1, Ordering::Relaxed);
         let selected = *self.selected.lock().unwrap_or_else(PoisonError::into_inner);
         let slow = selected.is_some_and(|selected| selected(&request));
         Box::pin(async move {
-            let response = door.call(request).await?;
+            let response = service.call(request).await?;
             Ok(if slow {
                 response.map(|body| byte_by_byte(body, clock))
             } else {
@@ -111,7 +111,7 @@ fn fixture() -> Fixture {
         ..Options::default()
     });
     let slow = Slow {
-        door: sandbox.door(),
+        service: sandbox.service(),
         clock: env.clock.clone(),
         selected: Arc::default(),
         requests: Arc::default(),

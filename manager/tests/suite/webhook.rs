@@ -99,7 +99,8 @@ fn bare() -> Cluster {
     });
     let tasks = TaskSet::new();
     let env = Env::starting_at(start(), 9, &tasks);
-    let transport = Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
+    let transport =
+        Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &Registry::new());
     Cluster {
         client: transport.expect("a transport").unfenced("test", None),
         sandbox,
@@ -208,7 +209,7 @@ impl Cluster {
         let env = Env::starting_at(self.env.clock.wall(), identity.len() as u64, &tasks);
         let (registry, checks) = (Registry::new(), Checks::new());
         let faults = Faults::default();
-        let api = FaultInjector::new(self.sandbox.door(), faults.clone());
+        let api = FaultInjector::new(self.sandbox.service(), faults.clone());
         let transport =
             Transport::from_service(api, "sandbox", "test", &env.clock, &registry).expect("a transport");
         let options = Options {

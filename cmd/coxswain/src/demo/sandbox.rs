@@ -71,13 +71,14 @@ impl Embedded {
         let url = server.url();
         let kubeconfig = KubeconfigFile::write(kubeconfig, &server.credentials().kubeconfig(&url))?;
         let sandbox = Sandbox::new(Options::default());
-        let transport = Transport::from_service(sandbox.door(), "sandbox", "coxswain", &env.clock, registry)?;
+        let transport =
+            Transport::from_service(sandbox.service(), "sandbox", "coxswain", &env.clock, registry)?;
         create_crds(&transport).await?;
         let stop = CancellationToken::new();
-        let (door, until) = (sandbox.door(), stop.clone());
+        let (service, until) = (sandbox.service(), stop.clone());
         let serving = env
             .tasks
-            .spawn(async move { server.serve(door, until.cancelled()).await });
+            .spawn(async move { server.serve(service, until.cancelled()).await });
         Ok(Self {
             transport,
             url,

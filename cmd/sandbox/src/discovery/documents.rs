@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::aggregated::aggregated;
-use super::openapi::{
+use crate::openapi::{
     openapi_v2, openapi_v2_protobuf, openapi_v3_index, openapi_v3_of, openapi_v3_path, openapi_v3_paths,
 };
 use crate::resource::Resource;

@@ -6,9 +6,8 @@
 
 mod aggregated;
 mod documents;
-mod openapi;
 mod order;
-mod resources;
+pub(crate) mod resources;
 mod version;
 
 use std::borrow::Borrow;

@@ -36,7 +36,7 @@ const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "
 const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
 
 /// A subresource: what stands behind the slash, what it can do, and the kind it speaks.
-pub(super) struct Subresource {
+pub(crate) struct Subresource {
     pub name: &'static str,
     pub verbs: &'static [&'static str],
     /// Group, version and kind, if not those of the resource itself.
@@ -93,7 +93,7 @@ fn stored<R: Borrow<Resource>>(resources: &[R], resource: &Resource) -> Option<S
 }
 
 /// The resources of one version.
-pub(super) fn of_version<'a, R: Borrow<Resource>>(
+pub(crate) fn of_version<'a, R: Borrow<Resource>>(
     resources: &'a [R],
     group: &str,
     version: &str,
@@ -143,7 +143,7 @@ fn entries(resource: &Resource) -> Vec<Value> {
 }
 
 /// What can be done with the resource itself.
-pub(super) fn verbs(resource: &Resource) -> &'static [&'static str] {
+pub(crate) fn verbs(resource: &Resource) -> &'static [&'static str] {
     match (
         &resource.custom,
         resource.group.as_str(),
@@ -159,7 +159,7 @@ pub(super) fn verbs(resource: &Resource) -> &'static [&'static str] {
 }
 
 /// The subresources, in the order in which they are listed: by name, but status first for custom resources.
-pub(super) fn subresources(resource: &Resource) -> Vec<Subresource> {
+pub(crate) fn subresources(resource: &Resource) -> Vec<Subresource> {
     let mut all = Vec::new();
     if resource.status {
         all.push(Subresource {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use super::openapi::{openapi_v2, openapi_v3_of};
 use super::*;
+use crate::openapi::{openapi_v2, openapi_v3_of};
 use crate::resource::{Custom, Scale};
 
 /// A resource as `group/version plural Kind`, with an empty group for core.
@@ -30,10 +30,10 @@ fn custom(api: &str, plural: &str, kind: &str) -> Resource {
         crd: format!("{plural}.io"),
         uid: String::new(),
         openapi: None,
-        schema: Arc::new(crate::structural::Schema::compile(
+        schema: Arc::new(crate::apiextensions::structural::Schema::compile(
             &serde_json::json!({"type": "object"}),
         )),
-        stored: Arc::new(crate::structural::Schema::compile(
+        stored: Arc::new(crate::apiextensions::structural::Schema::compile(
             &serde_json::json!({"type": "object"}),
         )),
         columns: Vec::new(),
@@ -348,7 +348,7 @@ fn every_reference_leads_somewhere() {
             _ => {}
         }
     }
-    let registry = crate::registry::Registry::new();
+    let registry = crate::registry::served::ServedResources::new();
     let all = registry.all();
     let old = openapi_v2(all);
     check(&old, &old["definitions"], "#/definitions/");
@@ -365,7 +365,7 @@ fn every_reference_leads_somewhere() {
 #[test]
 fn every_operation_has_an_id_of_its_own() {
     let mut ids = std::collections::BTreeSet::new();
-    let document = openapi_v2(crate::registry::Registry::new().all());
+    let document = openapi_v2(crate::registry::served::ServedResources::new().all());
     for item in document["paths"].as_object().unwrap().values() {
         for (method, operation) in item.as_object().unwrap() {
             if method != "parameters" {

@@ -39,7 +39,7 @@ pub enum PatchType {
     Merge,
     /// `application/strategic-merge-patch+json`, for built-in kinds only.
     Strategic,
-    /// `application/apply-patch+yaml`, server-side apply: it needs to know who has which field, see [`crate::managed`].
+    /// `application/apply-patch+yaml`, server-side apply: it needs to know who has which field, see [`crate::fieldmanager`].
     Apply,
 }
 

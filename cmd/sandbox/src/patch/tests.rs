@@ -1,4 +1,4 @@
-//! All patch formats through the front door, on real kinds.
+//! All patch formats through the API service, on real kinds.
 
 mod json_patch;
 mod properties;

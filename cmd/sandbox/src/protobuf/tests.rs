@@ -185,7 +185,7 @@ fn names(short_name: &str) -> Vec<&'static str> {
 fn the_table_has_every_field_of_every_built_in_kind_and_no_other() {
     assert!(numbers::FIELDS.is_sorted_by_key(|(name, _)| *name));
     let mut all = Vec::new();
-    let served = crate::kinds::all()
+    let served = crate::registry::all()
         .into_iter()
         .map(|res| (res.api_version(), res.kind));
     let others = [

@@ -2,13 +2,20 @@
 
 use std::sync::LazyLock;
 
-use k8s_openapi::api::{
-    admissionregistration::v1 as admission, apps::v1 as apps, authentication::v1 as authentication,
-    authorization::v1 as authorization, autoscaling::v1 as autoscaling1, autoscaling::v2 as autoscaling2,
-    batch::v1 as batch, coordination::v1 as coordination, core::v1 as core, events::v1 as events,
-    flowcontrol::v1 as flowcontrol, networking::v1 as networking, policy::v1 as policy, rbac::v1 as rbac,
-    scheduling::v1 as scheduling,
-};
+use k8s_openapi::api::admissionregistration::v1 as admission;
+use k8s_openapi::api::apps::v1 as apps;
+use k8s_openapi::api::authentication::v1 as authentication;
+use k8s_openapi::api::authorization::v1 as authorization;
+use k8s_openapi::api::autoscaling::{v1 as autoscaling1, v2 as autoscaling2};
+use k8s_openapi::api::batch::v1 as batch;
+use k8s_openapi::api::coordination::v1 as coordination;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::events::v1 as events;
+use k8s_openapi::api::flowcontrol::v1 as flowcontrol;
+use k8s_openapi::api::networking::v1 as networking;
+use k8s_openapi::api::policy::v1 as policy;
+use k8s_openapi::api::rbac::v1 as rbac;
+use k8s_openapi::api::scheduling::v1 as scheduling;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use serde_json::{Map, Value};

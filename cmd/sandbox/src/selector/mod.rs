@@ -3,7 +3,7 @@
 mod field;
 mod label;
 
-use crate::store::Object;
+use crate::storage::Object;
 
 pub use field::FieldSelector;
 pub use label::{LabelSelector, from_json as label_selector_from_json};

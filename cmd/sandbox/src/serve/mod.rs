@@ -1,6 +1,7 @@
-//! HTTPS in front of a door: connections, their limits, and their end.
+//! HTTPS in front of an API service: connections, their limits, and their end.
 
 mod credentials;
+pub(crate) mod kubeconfig;
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +21,7 @@ use tower_service::Service as _;
 
 pub use credentials::{CONTEXT, Credentials, CredentialsError};
 
-use crate::door::Door;
+use crate::service::ApiService;
 
 /// Connections at a time; one more waits to be accepted.
 const MAX_CONNECTIONS: usize = 1024;
@@ -71,11 +72,11 @@ impl Server {
         &self.credentials
     }
 
-    /// Serves `door` to clients that show the token, until `shutdown` is done; then ends watches, lets requests
+    /// Serves `service` to clients that show the token, until `shutdown` is done; then ends watches, lets requests
     /// under way finish, and closes what is left.
-    pub async fn serve(self, door: Door, shutdown: impl Future<Output = ()>) {
-        let env = door.env();
-        let door = door.asking_for(&self.credentials.token);
+    pub async fn serve(self, api_service: ApiService, shutdown: impl Future<Output = ()>) {
+        let env = api_service.env();
+        let api_service = api_service.with_admin_token(&self.credentials.token);
         let acceptor = TlsAcceptor::from(self.credentials.tls.clone());
         let graceful = GracefulShutdown::new();
         let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -98,8 +99,12 @@ impl Server {
                     continue;
                 }
             };
-            let (acceptor, door, watcher, env) =
-                (acceptor.clone(), door.clone(), graceful.watcher(), env.clone());
+            let (acceptor, api_service, watcher, env) = (
+                acceptor.clone(),
+                api_service.clone(),
+                graceful.watcher(),
+                env.clone(),
+            );
             connections.spawn(async move {
                 let _slot = slot;
                 let handshake = tokio::select! {
@@ -116,7 +121,7 @@ impl Server {
                 let came = first.clone();
                 let service = service_fn(move |request| {
                     came.notify_one();
-                    door.clone().call(request)
+                    api_service.clone().call(request)
                 });
                 let builder = builder();
                 let connection = builder.serve_connection(TokioIo::new(stream), service);
@@ -134,7 +139,7 @@ impl Server {
             });
         }
         drop(self.listener);
-        door.close_watches();
+        api_service.close_watches();
         tokio::select! {
             biased;
             () = graceful.shutdown() => {}

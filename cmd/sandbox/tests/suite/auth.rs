@@ -1,9 +1,9 @@
-//! Who asks and what they may do, where a real server cannot be asked: by the sandbox's clock, and through its doors.
+//! Who asks and what they may do, where a real server cannot be asked: by the sandbox's clock, and through its API services.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coxswain_sandbox::{Authorization, Door, Env, Options, Sandbox};
+use coxswain_sandbox::{ApiService, Authorization, Env, Options, Sandbox};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -22,17 +22,17 @@ fn sandbox(authorization: Authorization) -> Sandbox {
 }
 
 /// A token of the account `default`.
-async fn token(door: &Door, spec: Value) -> String {
+async fn token(api_service: &ApiService, spec: Value) -> String {
     let path = format!("{ACCOUNTS}/default/token");
-    let (status, answer) = send(door, Method::POST, &path, &json!({"spec": spec})).await;
+    let (status, answer) = send(api_service, Method::POST, &path, &json!({"spec": spec})).await;
     assert_eq!(status, 201, "{answer}");
     answer["status"]["token"].as_str().expect("a token").to_owned()
 }
 
-async fn get_with(door: &Door, token: &str, path: &str) -> (u16, Value) {
+async fn get_with(api_service: &ApiService, token: &str, path: &str) -> (u16, Value) {
     let header = format!("Bearer {token}");
     send_with(
-        door,
+        api_service,
         Method::GET,
         path,
         &[("authorization", &header)],
@@ -41,44 +41,50 @@ async fn get_with(door: &Door, token: &str, path: &str) -> (u16, Value) {
     .await
 }
 
-async fn review(door: &Door, token: &str) -> Value {
+async fn review(api_service: &ApiService, token: &str) -> Value {
     let body = json!({"spec": {"token": token}});
     let path = "/apis/authentication.k8s.io/v1/tokenreviews";
-    let (status, answer) = send(door, Method::POST, path, &body).await;
+    let (status, answer) = send(api_service, Method::POST, path, &body).await;
     assert_eq!(status, 201, "{answer}");
     answer["status"].clone()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_token_ends_by_the_sandboxs_clock() {
-    let door = sandbox(Authorization::AlwaysAllow).door();
-    let token = token(&door, json!({"expirationSeconds": 600})).await;
+    let api_service = sandbox(Authorization::AlwaysAllow).service();
+    let token = token(&api_service, json!({"expirationSeconds": 600})).await;
     // Clocks may be a minute apart.
     tokio::time::advance(Duration::from_mins(10 + 1)).await;
-    assert_eq!(get_with(&door, &token, MAPS).await.0, 200);
+    assert_eq!(get_with(&api_service, &token, MAPS).await.0, 200);
     tokio::time::advance(Duration::from_secs(1)).await;
-    let (status, answer) = get_with(&door, &token, MAPS).await;
+    let (status, answer) = get_with(&api_service, &token, MAPS).await;
     assert_eq!((status, &answer["message"]), (401, &json!("Unauthorized")));
     let error = "[invalid bearer token, service account token has expired]";
-    assert_eq!(review(&door, &token).await, json!({"user": {}, "error": error}));
+    assert_eq!(
+        review(&api_service, &token).await,
+        json!({"user": {}, "error": error})
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_account_that_waits_for_a_finalizer_loses_its_tokens() {
-    let door = sandbox(Authorization::AlwaysAllow).door();
+    let api_service = sandbox(Authorization::AlwaysAllow).service();
     let account = format!("{ACCOUNTS}/default");
     let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
-    assert_eq!(send(&door, Method::PATCH, &account, &hold).await.0, 200);
-    let token = token(&door, json!({})).await;
-    assert_eq!(send(&door, Method::DELETE, &account, &Value::Null).await.0, 200);
-    assert_eq!(get_with(&door, &token, MAPS).await.0, 200);
+    assert_eq!(send(&api_service, Method::PATCH, &account, &hold).await.0, 200);
+    let token = token(&api_service, json!({})).await;
+    assert_eq!(
+        send(&api_service, Method::DELETE, &account, &Value::Null).await.0,
+        200
+    );
+    assert_eq!(get_with(&api_service, &token, MAPS).await.0, 200);
     tokio::time::advance(Duration::from_secs(62)).await;
-    assert_eq!(get_with(&door, &token, MAPS).await.0, 401);
+    assert_eq!(get_with(&api_service, &token, MAPS).await.0, 401);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_token_of_another_sandbox_is_worth_nothing() {
-    let [one, other] = [(); 2].map(|()| sandbox(Authorization::AlwaysAllow).door());
+    let [one, other] = [(); 2].map(|()| sandbox(Authorization::AlwaysAllow).service());
     let foreign = token(&other, json!({})).await;
     assert_eq!(get_with(&one, &foreign, MAPS).await.0, 401);
     // Also once there is a key to compare with.
@@ -88,32 +94,32 @@ async fn a_token_of_another_sandbox_is_worth_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn within_the_process_nobody_is_the_administrator() {
-    let door = sandbox(Authorization::Rbac).door();
-    assert_eq!(get(&door, MAPS).await.0, 200);
-    let token = token(&door, json!({})).await;
-    assert_eq!(get_with(&door, &token, MAPS).await.0, 403);
-    assert_eq!(get_with(&door, "garbage", MAPS).await.0, 401);
+    let api_service = sandbox(Authorization::Rbac).service();
+    assert_eq!(get(&api_service, MAPS).await.0, 200);
+    let token = token(&api_service, json!({})).await;
+    assert_eq!(get_with(&api_service, &token, MAPS).await.0, 403);
+    assert_eq!(get_with(&api_service, "garbage", MAPS).await.0, 401);
 }
 
 #[tokio::test(start_paused = true)]
 async fn where_everything_is_allowed_a_token_is_needed_all_the_same() {
     let sandbox = sandbox(Authorization::AlwaysAllow);
-    let door = sandbox.door().asking_for("secret");
-    assert_eq!(get(&door, MAPS).await.0, 401);
-    assert_eq!(get(&door, "/readyz").await.0, 200);
-    assert_eq!(get_with(&door, "secret", MAPS).await.0, 200);
-    assert_eq!(get_with(&door, "secre", MAPS).await.0, 401);
-    let bot = token(&sandbox.door(), json!({})).await;
-    assert_eq!(get_with(&door, &bot, MAPS).await.0, 200);
+    let api_service = sandbox.service().with_admin_token("secret");
+    assert_eq!(get(&api_service, MAPS).await.0, 401);
+    assert_eq!(get(&api_service, "/readyz").await.0, 200);
+    assert_eq!(get_with(&api_service, "secret", MAPS).await.0, 200);
+    assert_eq!(get_with(&api_service, "secre", MAPS).await.0, 401);
+    let bot = token(&sandbox.service(), json!({})).await;
+    assert_eq!(get_with(&api_service, &bot, MAPS).await.0, 200);
     // Everybody may act as anybody.
     let bearer = format!("Bearer {bot}");
     let headers = [("authorization", bearer.as_str()), ("impersonate-user", "bob")];
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let (_, who) = send_with(&door, Method::POST, path, &headers, &json!({})).await;
+    let (_, who) = send_with(&api_service, Method::POST, path, &headers, &json!({})).await;
     assert_eq!(who["status"]["userInfo"]["username"], "bob");
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
     let body = json!({"spec": {"namespace": "default"}});
-    let (_, rules) = send_with(&door, Method::POST, path, &headers, &body).await;
+    let (_, rules) = send_with(&api_service, Method::POST, path, &headers, &body).await;
     let everything = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
     assert_eq!(rules["status"]["resourceRules"], everything);
 }
@@ -124,20 +130,29 @@ async fn the_certificate_authority_is_in_every_namespace() {
         root_ca: Some("pem".to_owned()),
         ..Options::default()
     });
-    let door = sandbox.door();
+    let api_service = sandbox.service();
     let map = format!("{MAPS}/kube-root-ca.crt");
-    assert_eq!(get(&door, &map).await.1["data"]["ca.crt"], "pem");
-    assert_eq!(send(&door, Method::DELETE, &map, &Value::Null).await.0, 200);
-    assert_eq!(get(&door, &map).await.0, 200, "it comes back");
+    assert_eq!(get(&api_service, &map).await.1["data"]["ca.crt"], "pem");
+    assert_eq!(
+        send(&api_service, Method::DELETE, &map, &Value::Null).await.0,
+        200
+    );
+    assert_eq!(get(&api_service, &map).await.0, 200, "it comes back");
     let namespace = json!({"metadata": {"name": "new"}});
-    let (status, _) = send(&door, Method::POST, "/api/v1/namespaces", &namespace).await;
+    let (status, _) = send(&api_service, Method::POST, "/api/v1/namespaces", &namespace).await;
     assert_eq!(status, 201);
-    let (_, list) = get(&door, "/api/v1/namespaces/new/configmaps").await;
+    let (_, list) = get(&api_service, "/api/v1/namespaces/new/configmaps").await;
     assert_eq!(names(&list), ["kube-root-ca.crt"]);
-    let (status, _) = send(&door, Method::DELETE, "/api/v1/namespaces/new", &Value::Null).await;
+    let (status, _) = send(
+        &api_service,
+        Method::DELETE,
+        "/api/v1/namespaces/new",
+        &Value::Null,
+    )
+    .await;
     assert_eq!(status, 200);
     assert_eq!(
-        get(&door, "/api/v1/namespaces/new").await.0,
+        get(&api_service, "/api/v1/namespaces/new").await.0,
         404,
         "nothing holds it"
     );
@@ -147,14 +162,14 @@ async fn the_certificate_authority_is_in_every_namespace() {
 #[tokio::test(start_paused = true)]
 async fn rules_that_go_round_in_a_circle_stop() {
     let sandbox = sandbox(Authorization::AlwaysAllow);
-    let door = sandbox.door();
+    let api_service = sandbox.service();
     let make = async |name: &str, gathers: &str| {
         let role = json!({
             "metadata": {"name": name, "labels": {"at": name}},
             "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"at": gathers}}]},
             "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": [name]}],
         });
-        let (status, answer) = send(&door, Method::POST, ROLES, &role).await;
+        let (status, answer) = send(&api_service, Method::POST, ROLES, &role).await;
         assert_eq!(status, 201, "{answer}");
     };
     make("a", "b").await;
@@ -163,7 +178,7 @@ async fn rules_that_go_round_in_a_circle_stop() {
     let before = sandbox.revision();
     let rules = json!({"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["other"]}]});
     let path = format!("{ROLES}/b");
-    assert_eq!(send(&door, Method::PATCH, &path, &rules).await.0, 200);
+    assert_eq!(send(&api_service, Method::PATCH, &path, &rules).await.0, 200);
     assert!(
         sandbox.revision() <= before + 10,
         "{} writes",
@@ -173,9 +188,13 @@ async fn rules_that_go_round_in_a_circle_stop() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_granted_counts_at_once() {
-    let door = sandbox(Authorization::Rbac).door();
+    let api_service = sandbox(Authorization::Rbac).service();
     let bob = [("impersonate-user", "bob")];
-    let ask = async || send_with(&door, Method::GET, MAPS, &bob, &Value::Null).await.0;
+    let ask = async || {
+        send_with(&api_service, Method::GET, MAPS, &bob, &Value::Null)
+            .await
+            .0
+    };
     assert_eq!(ask().await, 403);
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     let binding = json!({
@@ -184,10 +203,13 @@ async fn what_is_granted_counts_at_once() {
         "subjects": [{"kind": "User", "name": "bob"}],
     });
     let path = format!("{rbac}/rolebindings");
-    assert_eq!(send(&door, Method::POST, &path, &binding).await.0, 201);
+    assert_eq!(send(&api_service, Method::POST, &path, &binding).await.0, 201);
     assert_eq!(ask().await, 200);
     let path = format!("{rbac}/rolebindings/bob");
-    assert_eq!(send(&door, Method::DELETE, &path, &Value::Null).await.0, 200);
+    assert_eq!(
+        send(&api_service, Method::DELETE, &path, &Value::Null).await.0,
+        200
+    );
     assert_eq!(ask().await, 403);
 }
 
@@ -204,14 +226,14 @@ async fn audit_records_requests_and_not_reviews() {
         })),
         ..Options::default()
     });
-    let door = sandbox.door();
-    let token = token(&door, json!({})).await;
-    assert_eq!(get_with(&door, &token, MAPS).await.0, 403);
-    assert_eq!(get_with(&door, &token, "/version").await.0, 200);
+    let api_service = sandbox.service();
+    let token = token(&api_service, json!({})).await;
+    assert_eq!(get_with(&api_service, &token, MAPS).await.0, 403);
+    assert_eq!(get_with(&api_service, &token, "/version").await.0, 200);
     let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
     let attributes = json!({"namespace": "default", "verb": "get", "resource": "secrets"});
     let body = json!({"spec": {"user": "bob", "resourceAttributes": attributes}});
-    assert_eq!(send(&door, Method::POST, path, &body).await.0, 201);
+    assert_eq!(send(&api_service, Method::POST, path, &body).await.0, 201);
     let account = "system:serviceaccount:default:default";
     assert_eq!(
         *records.lock().expect("no panic"),

@@ -1,7 +1,7 @@
-//! A client that calls a door directly.
+//! A client that calls an API service directly.
 
 use bytes::Bytes;
-use coxswain_sandbox::{Door, Env, Limits, Options, ResponseBody, Sandbox};
+use coxswain_sandbox::{ApiService, Env, Limits, Options, ResponseBody, Sandbox};
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
@@ -24,19 +24,19 @@ pub fn sandbox_with(history: Limits) -> Sandbox {
 }
 
 /// Sends one request and reads the whole answer.
-pub async fn send(door: &Door, method: Method, path: &str, body: &Value) -> (u16, Value) {
-    send_with(door, method, path, &[], body).await
+pub async fn send(service: &ApiService, method: Method, path: &str, body: &Value) -> (u16, Value) {
+    send_with(service, method, path, &[], body).await
 }
 
 /// The same with headers, such as those that tell who asks.
 pub async fn send_with(
-    door: &Door,
+    service: &ApiService,
     method: Method,
     path: &str,
     headers: &[(&str, &str)],
     body: &Value,
 ) -> (u16, Value) {
-    let response = call(door, method, path, headers, body).await;
+    let response = call(service, method, path, headers, body).await;
     let status = response.status().as_u16();
     let bytes = response
         .into_body()
@@ -47,13 +47,13 @@ pub async fn send_with(
     (status, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-pub async fn get(door: &Door, path: &str) -> (u16, Value) {
-    send(door, Method::GET, path, &Value::Null).await
+pub async fn get(service: &ApiService, path: &str) -> (u16, Value) {
+    send(service, Method::GET, path, &Value::Null).await
 }
 
 /// Creates a `ConfigMap` in `default`, and returns its resourceVersion.
-pub async fn create(door: &Door, name: &str) -> u64 {
-    let (status, object) = send(door, Method::POST, MAPS, &json!({"metadata": {"name": name}})).await;
+pub async fn create(service: &ApiService, name: &str) -> u64 {
+    let (status, object) = send(service, Method::POST, MAPS, &json!({"metadata": {"name": name}})).await;
     assert_eq!(status, 201, "{object}");
     version(&object)
 }
@@ -85,8 +85,8 @@ pub struct Watch {
 }
 
 /// Opens a watch.
-pub async fn watch(door: &Door, path: &str) -> Watch {
-    let response = call(door, Method::GET, path, &[], &Value::Null).await;
+pub async fn watch(service: &ApiService, path: &str) -> Watch {
+    let response = call(service, Method::GET, path, &[], &Value::Null).await;
     assert_eq!(response.status(), 200, "{path}");
     Watch {
         body: response.into_body(),
@@ -139,7 +139,7 @@ impl Watch {
 }
 
 async fn call(
-    door: &Door,
+    service: &ApiService,
     method: Method,
     path: &str,
     headers: &[(&str, &str)],
@@ -163,7 +163,7 @@ async fn call(
         request = request.header(*name, *value);
     }
     let request = request.body(Full::new(bytes)).expect("a request");
-    match door.clone().call(request).await {
+    match service.clone().call(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use coxswain_sandbox::Door;
+use coxswain_sandbox::ApiService;
 use futures_util::FutureExt as _;
 use http::{Method, Request};
 use http_body::Frame;
@@ -28,8 +28,8 @@ fn crd(plural: &str, group: &str, kind: &str, versions: &Value) -> Value {
             "names": {"plural": plural, "kind": kind, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")}}})
 }
 
-async fn define(door: &Door, definition: &Value) {
-    let (status, answer) = send(door, Method::POST, CRDS, definition).await;
+async fn define(service: &ApiService, definition: &Value) {
+    let (status, answer) = send(service, Method::POST, CRDS, definition).await;
     assert_eq!(status, 201, "{answer}");
 }
 
@@ -46,48 +46,54 @@ fn widgets() -> Value {
 /// The version that is stored need not be served.
 #[tokio::test(start_paused = true)]
 async fn a_definition_whose_stored_version_is_not_served_goes_with_its_instances() {
-    let door = sandbox().door();
+    let service = sandbox().service();
     let versions = json!([version("v1", true, false), version("v2", false, true)]);
-    define(&door, &crd("widgets", "x.io", "Widget", &versions)).await;
-    let (status, made) = send(&door, Method::POST, WIDGETS, &widget("a")).await;
+    define(&service, &crd("widgets", "x.io", "Widget", &versions)).await;
+    let (status, made) = send(&service, Method::POST, WIDGETS, &widget("a")).await;
     assert_eq!(status, 201, "{made}");
     send(
-        &door,
+        &service,
         Method::DELETE,
         &format!("{CRDS}/widgets.x.io"),
         &Value::Null,
     )
     .await;
-    let (status, left) = get(&door, &format!("{CRDS}/widgets.x.io")).await;
+    let (status, left) = get(&service, &format!("{CRDS}/widgets.x.io")).await;
     assert_eq!(status, 404, "{left}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_namespace_is_not_gone_before_its_custom_resources_of_an_unserved_stored_version() {
-    let door = sandbox().door();
+    let service = sandbox().service();
     let versions = json!([version("v1", true, false), version("v2", false, true)]);
-    define(&door, &crd("widgets", "x.io", "Widget", &versions)).await;
+    define(&service, &crd("widgets", "x.io", "Widget", &versions)).await;
     send(
-        &door,
+        &service,
         Method::POST,
         "/api/v1/namespaces",
         &json!({"metadata": {"name": "n"}}),
     )
     .await;
     let path = "/apis/x.io/v1/namespaces/n/widgets";
-    let (status, made) = send(&door, Method::POST, path, &widget("a")).await;
+    let (status, made) = send(&service, Method::POST, path, &widget("a")).await;
     assert_eq!(status, 201, "{made}");
-    send(&door, Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await;
-    let (_, list) = get(&door, "/apis/x.io/v1/widgets").await;
+    send(&service, Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await;
+    let (_, list) = get(&service, "/apis/x.io/v1/widgets").await;
     assert!(names(&list).is_empty(), "in no namespace: {list}");
 }
 
 /// A definition of a built-in resource is never established; what is stored under that name is not its own.
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_was_never_established_can_be_deleted() {
-    let door = sandbox().door();
+    let service = sandbox().service();
     let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
-    let (status, answer) = send(&door, Method::POST, leases, &json!({"metadata": {"name": "l"}})).await;
+    let (status, answer) = send(
+        &service,
+        Method::POST,
+        leases,
+        &json!({"metadata": {"name": "l"}}),
+    )
+    .await;
     assert_eq!(status, 201, "{answer}");
     let mut definition = crd(
         "leases",
@@ -96,18 +102,18 @@ async fn a_definition_that_was_never_established_can_be_deleted() {
         &json!([version("v1", true, true)]),
     );
     definition["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, a test"});
-    define(&door, &definition).await;
+    define(&service, &definition).await;
     send(
-        &door,
+        &service,
         Method::DELETE,
         &format!("{CRDS}/leases.coordination.k8s.io"),
         &Value::Null,
     )
     .await;
-    let (status, left) = get(&door, &format!("{CRDS}/leases.coordination.k8s.io")).await;
+    let (status, left) = get(&service, &format!("{CRDS}/leases.coordination.k8s.io")).await;
     assert_eq!(status, 404, "{left}");
     assert_eq!(
-        get(&door, &format!("{leases}/l")).await.0,
+        get(&service, &format!("{leases}/l")).await.0,
         200,
         "and took nothing along"
     );
@@ -116,8 +122,8 @@ async fn a_definition_that_was_never_established_can_be_deleted() {
 /// A request whose headers came before the definition went, and whose body came after.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_created_of_a_definition_that_is_gone() {
-    let door = sandbox().door();
-    define(&door, &widgets()).await;
+    let service = sandbox().service();
+    define(&service, &widgets()).await;
     let (give, body) = tokio::sync::oneshot::channel::<()>();
     let body = StreamBody::new(futures_util::stream::once(async move {
         let _ = body.await;
@@ -127,36 +133,36 @@ async fn nothing_is_created_of_a_definition_that_is_gone() {
         .header("content-type", "application/json")
         .body(body.boxed())
         .expect("a request");
-    let mut slow = door.clone();
+    let mut slow = service.clone();
     let mut slow = Box::pin(slow.call(request));
     assert!((&mut slow).now_or_never().is_none(), "it waits for the body");
     send(
-        &door,
+        &service,
         Method::DELETE,
         &format!("{CRDS}/widgets.x.io"),
         &Value::Null,
     )
     .await;
-    let (status, _) = get(&door, &format!("{CRDS}/widgets.x.io")).await;
+    let (status, _) = get(&service, &format!("{CRDS}/widgets.x.io")).await;
     assert_eq!(status, 404);
     give.send(()).expect("it waits");
     let Ok(answer) = slow.await;
     let code = answer.status().as_u16();
-    define(&door, &widgets()).await;
-    let (_, list) = get(&door, WIDGETS).await;
+    define(&service, &widgets()).await;
+    let (_, list) = get(&service, WIDGETS).await;
     assert_eq!((code / 100, names(&list).len()), (4, 0), "{list}");
 }
 
 /// The real server ends these watches about a second after the definition is gone.
 #[tokio::test(start_paused = true)]
 async fn a_watch_of_custom_resources_ends_with_their_definition() {
-    let door = sandbox().door();
-    define(&door, &widgets()).await;
-    let mut events = watch(&door, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
-    send(&door, Method::POST, WIDGETS, &widget("a")).await;
+    let service = sandbox().service();
+    define(&service, &widgets()).await;
+    let mut events = watch(&service, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
+    send(&service, Method::POST, WIDGETS, &widget("a")).await;
     assert_eq!(events.brief().await.as_deref(), Some("ADDED a"));
     send(
-        &door,
+        &service,
         Method::DELETE,
         &format!("{CRDS}/widgets.x.io"),
         &Value::Null,
@@ -171,14 +177,14 @@ async fn a_watch_of_custom_resources_ends_with_their_definition() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn definitions_that_come_together_are_all_served() {
     for round in 0..40 {
-        let door = sandbox().door();
+        let service = sandbox().service();
         let mut tasks = JoinSet::new();
         for n in 0..8 {
-            let door = door.clone();
+            let service = service.clone();
             tasks.spawn(async move {
                 let (plural, kind) = (format!("w{n}s"), format!("W{n}"));
                 define(
-                    &door,
+                    &service,
                     &crd(&plural, "x.io", &kind, &json!([version("v1", true, true)])),
                 )
                 .await;
@@ -186,7 +192,7 @@ async fn definitions_that_come_together_are_all_served() {
         }
         tasks.join_all().await;
         for n in 0..8 {
-            let (status, _) = get(&door, &format!("/apis/x.io/v1/w{n}s")).await;
+            let (status, _) = get(&service, &format!("/apis/x.io/v1/w{n}s")).await;
             assert_eq!(status, 200, "round {round}: w{n}s is established and not served");
         }
     }
@@ -196,34 +202,34 @@ async fn definitions_that_come_together_are_all_served() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn instances_do_not_outlive_their_definition() {
     for round in 0..150 {
-        let door = sandbox().door();
-        define(&door, &widgets()).await;
+        let service = sandbox().service();
+        define(&service, &widgets()).await;
         let mut creators = JoinSet::new();
         for c in 0..3 {
-            let door = door.clone();
+            let service = service.clone();
             creators.spawn(async move {
                 for n in 0..30 {
-                    send(&door, Method::POST, WIDGETS, &widget(&format!("a{c}-{n}"))).await;
+                    send(&service, Method::POST, WIDGETS, &widget(&format!("a{c}-{n}"))).await;
                 }
             });
         }
         tokio::task::yield_now().await;
         send(
-            &door,
+            &service,
             Method::DELETE,
             &format!("{CRDS}/widgets.x.io"),
             &Value::Null,
         )
         .await;
         creators.join_all().await;
-        let (status, left) = get(&door, &format!("{CRDS}/widgets.x.io")).await;
+        let (status, left) = get(&service, &format!("{CRDS}/widgets.x.io")).await;
         assert_eq!(
             status, 404,
             "round {round}: stuck: {}",
             left["status"]["conditions"]
         );
-        define(&door, &widgets()).await;
-        let (_, list) = get(&door, WIDGETS).await;
+        define(&service, &widgets()).await;
+        let (_, list) = get(&service, WIDGETS).await;
         assert!(
             names(&list).is_empty(),
             "round {round}: came back: {:?}",
@@ -235,18 +241,18 @@ async fn instances_do_not_outlive_their_definition() {
 /// One that comes back under the same name is another one.
 #[tokio::test(start_paused = true)]
 async fn a_watch_does_not_go_on_with_a_definition_that_came_back() {
-    let door = sandbox().door();
-    define(&door, &widgets()).await;
-    let mut events = watch(&door, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
+    let service = sandbox().service();
+    define(&service, &widgets()).await;
+    let mut events = watch(&service, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
     send(
-        &door,
+        &service,
         Method::DELETE,
         &format!("{CRDS}/widgets.x.io"),
         &Value::Null,
     )
     .await;
-    define(&door, &widgets()).await;
-    send(&door, Method::POST, WIDGETS, &widget("b")).await;
+    define(&service, &widgets()).await;
+    send(&service, Method::POST, WIDGETS, &widget("b")).await;
     let (next, seconds) = elapsed(events.brief()).await;
     assert!(
         next.is_none() && seconds < 60,
@@ -257,14 +263,14 @@ async fn a_watch_does_not_go_on_with_a_definition_that_came_back() {
 /// A version that is no longer served cannot be watched on.
 #[tokio::test(start_paused = true)]
 async fn a_watch_ends_when_its_version_is_no_longer_served() {
-    let door = sandbox().door();
+    let service = sandbox().service();
     let versions = |served| json!([version("v1", served, false), version("v2", true, true)]);
-    define(&door, &crd("widgets", "x.io", "Widget", &versions(true))).await;
-    let mut events = watch(&door, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
+    define(&service, &crd("widgets", "x.io", "Widget", &versions(true))).await;
+    let mut events = watch(&service, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
     let change = json!({"spec": {"versions": versions(false)}});
-    let (status, answer) = send(&door, Method::PATCH, &format!("{CRDS}/widgets.x.io"), &change).await;
+    let (status, answer) = send(&service, Method::PATCH, &format!("{CRDS}/widgets.x.io"), &change).await;
     assert_eq!(status, 200, "{answer}");
-    assert_eq!(get(&door, WIDGETS).await.0, 404);
+    assert_eq!(get(&service, WIDGETS).await.0, 404);
     let (next, seconds) = elapsed(events.brief()).await;
     assert!(
         next.is_none() && seconds < 60,
@@ -275,19 +281,19 @@ async fn a_watch_ends_when_its_version_is_no_longer_served() {
 /// The real server empties and removes it all the same.
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_serves_nothing_goes_with_its_instances() {
-    let door = sandbox().door();
-    define(&door, &widgets()).await;
-    send(&door, Method::POST, WIDGETS, &widget("a")).await;
+    let service = sandbox().service();
+    define(&service, &widgets()).await;
+    send(&service, Method::POST, WIDGETS, &widget("a")).await;
     let change = json!({"spec": {"versions": [version("v1", false, true)]}});
-    let (status, answer) = send(&door, Method::PATCH, &format!("{CRDS}/widgets.x.io"), &change).await;
+    let (status, answer) = send(&service, Method::PATCH, &format!("{CRDS}/widgets.x.io"), &change).await;
     assert_eq!(status, 200, "{answer}");
     send(
-        &door,
+        &service,
         Method::DELETE,
         &format!("{CRDS}/widgets.x.io"),
         &Value::Null,
     )
     .await;
-    let (status, left) = get(&door, &format!("{CRDS}/widgets.x.io")).await;
+    let (status, left) = get(&service, &format!("{CRDS}/widgets.x.io")).await;
     assert_eq!(status, 404, "{left}");
 }

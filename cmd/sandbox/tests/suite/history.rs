@@ -9,26 +9,26 @@ use crate::client::{MAPS, create, get, names, sandbox, sandbox_with, send, versi
 #[tokio::test(start_paused = true)]
 async fn after_compaction_an_old_watch_gets_410_and_a_new_one_works() {
     let sandbox = sandbox();
-    let door = sandbox.door();
-    let first = create(&door, "a").await;
-    let second = create(&door, "b").await;
+    let service = sandbox.service();
+    let first = create(&service, "a").await;
+    let second = create(&service, "b").await;
     sandbox.compact(second);
-    let mut events = watch(&door, &format!("{MAPS}?watch=1&resourceVersion={first}")).await;
+    let mut events = watch(&service, &format!("{MAPS}?watch=1&resourceVersion={first}")).await;
     assert_eq!(events.brief().await.as_deref(), Some("ERROR 410 Expired"));
     assert_eq!(events.brief().await, None, "and it ends");
-    let mut events = watch(&door, &format!("{MAPS}?watch=1&resourceVersion={second}")).await;
-    create(&door, "c").await;
+    let mut events = watch(&service, &format!("{MAPS}?watch=1&resourceVersion={second}")).await;
+    create(&service, "c").await;
     assert_eq!(events.brief().await.as_deref(), Some("ADDED c"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_page_of_a_compacted_list_gets_410_and_a_token_to_go_on_with() {
     let sandbox = sandbox();
-    let door = sandbox.door();
+    let service = sandbox.service();
     for name in ["a", "b", "c", "d"] {
-        create(&door, name).await;
+        create(&service, name).await;
     }
-    let (_, page) = get(&door, &format!("{MAPS}?limit=2")).await;
+    let (_, page) = get(&service, &format!("{MAPS}?limit=2")).await;
     assert_eq!(
         (names(&page), &page["metadata"]["remainingItemCount"]),
         (vec!["a", "b"], &json!(2))
@@ -37,20 +37,20 @@ async fn a_page_of_a_compacted_list_gets_410_and_a_token_to_go_on_with() {
         .as_str()
         .expect("more to come")
         .to_owned();
-    send(&door, Method::DELETE, &format!("{MAPS}/c"), &Value::Null).await;
-    let (_, rest) = get(&door, &format!("{MAPS}?limit=9&continue={token}")).await;
+    send(&service, Method::DELETE, &format!("{MAPS}/c"), &Value::Null).await;
+    let (_, rest) = get(&service, &format!("{MAPS}?limit=9&continue={token}")).await;
     assert_eq!(
         (names(&rest), version(&rest)),
         (vec!["c", "d"], version(&page)),
         "the state of the first page"
     );
     sandbox.compact(sandbox.revision());
-    let (status, expired) = get(&door, &format!("{MAPS}?limit=2&continue={token}")).await;
+    let (status, expired) = get(&service, &format!("{MAPS}?limit=2&continue={token}")).await;
     assert_eq!((status, expired["reason"].as_str()), (410, Some("Expired")));
     let token = expired["metadata"]["continue"]
         .as_str()
         .expect("a token for the rest");
-    let (_, rest) = get(&door, &format!("{MAPS}?limit=2&continue={token}")).await;
+    let (_, rest) = get(&service, &format!("{MAPS}?limit=2&continue={token}")).await;
     assert_eq!(names(&rest), ["d"], "the present state of the rest");
 }
 
@@ -60,16 +60,16 @@ async fn a_slow_watcher_is_cut_off_and_costs_nothing() {
         entries: 10,
         bytes: usize::MAX,
     });
-    let door = sandbox.door();
+    let service = sandbox.service();
     let mut slow = watch(
-        &door,
+        &service,
         &format!("{MAPS}?watch=1&resourceVersion={}", sandbox.revision()),
     )
     .await;
-    create(&door, "first").await;
+    create(&service, "first").await;
     assert_eq!(slow.brief().await.as_deref(), Some("ADDED first"));
     for n in 0..30 {
-        create(&door, &format!("map-{n}")).await;
+        create(&service, &format!("map-{n}")).await;
     }
     assert_eq!(slow.brief().await.as_deref(), Some("ERROR 410 Expired"));
     assert_eq!(slow.brief().await, None);
@@ -78,13 +78,13 @@ async fn a_slow_watcher_is_cut_off_and_costs_nothing() {
 #[tokio::test(start_paused = true)]
 async fn an_exact_list_shows_any_retained_moment() {
     let sandbox = sandbox();
-    let door = sandbox.door();
-    let first = create(&door, "a").await;
-    create(&door, "b").await;
+    let service = sandbox.service();
+    let first = create(&service, "a").await;
+    create(&service, "b").await;
     let exact = format!("{MAPS}?resourceVersionMatch=Exact&resourceVersion=");
-    let (_, list) = get(&door, &format!("{exact}{first}")).await;
+    let (_, list) = get(&service, &format!("{exact}{first}")).await;
     assert_eq!((names(&list), version(&list)), (vec!["a"], first));
     sandbox.compact(first + 1);
-    let (status, _) = get(&door, &format!("{exact}{first}")).await;
+    let (status, _) = get(&service, &format!("{exact}{first}")).await;
     assert_eq!(status, 410);
 }

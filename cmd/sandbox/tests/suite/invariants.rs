@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_sandbox::Door;
+use coxswain_sandbox::ApiService;
 use http::Method;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -60,16 +60,16 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     prop::collection::vec(request, 1..50)
 }
 
-async fn perform(door: &Door, n: usize, request: &Request) -> (u16, Value) {
+async fn perform(service: &ApiService, n: usize, request: &Request) -> (u16, Value) {
     let namespace = NAMESPACES[request.namespace];
     let name = format!("m{}", request.name);
     let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
     let path = format!("{collection}/{name}");
-    let (_, present) = get(door, &path).await;
+    let (_, present) = get(service, &path).await;
     match &request.action {
         Action::Create { finalizers } => {
             let body = json!({"metadata": {"name": name, "finalizers": finalizers}});
-            send(door, Method::POST, &collection, &body).await
+            send(service, Method::POST, &collection, &body).await
         }
         Action::Put { fresh, finalizers } => {
             let claimed = if *fresh {
@@ -79,7 +79,7 @@ async fn perform(door: &Door, n: usize, request: &Request) -> (u16, Value) {
             };
             let metadata = json!({"name": name, "finalizers": finalizers, "resourceVersion": claimed});
             send(
-                door,
+                service,
                 Method::PUT,
                 &path,
                 &json!({"metadata": metadata, "data": {"n": n.to_string()}}),
@@ -94,7 +94,7 @@ async fn perform(door: &Door, n: usize, request: &Request) -> (u16, Value) {
             if let Some(finalizers) = finalizers {
                 merge["metadata"] = json!({"finalizers": finalizers});
             }
-            send(door, Method::PATCH, &path, &merge).await
+            send(service, Method::PATCH, &path, &merge).await
         }
         Action::Delete { policy, uid } => {
             let mut options = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
@@ -109,15 +109,15 @@ async fn perform(door: &Door, n: usize, request: &Request) -> (u16, Value) {
                 };
                 options["preconditions"] = json!({"uid": uid});
             }
-            send(door, Method::DELETE, &path, &options).await
+            send(service, Method::DELETE, &path, &options).await
         }
-        Action::DeleteCollection => send(door, Method::DELETE, &collection, &Value::Null).await,
+        Action::DeleteCollection => send(service, Method::DELETE, &collection, &Value::Null).await,
     }
 }
 
 /// Everything there is, by key.
-async fn state(door: &Door) -> (BTreeMap<String, Value>, u64) {
-    let (_, list) = get(door, "/api/v1/configmaps").await;
+async fn state(service: &ApiService) -> (BTreeMap<String, Value>, u64) {
+    let (_, list) = get(service, "/api/v1/configmaps").await;
     let items = list["items"]
         .as_array()
         .expect("items")
@@ -145,19 +145,19 @@ fn check_object(object: &Value) -> Result<(), TestCaseError> {
 
 async fn scenario(requests: Vec<Request>) -> Result<(), TestCaseError> {
     let sandbox = sandbox();
-    let door = sandbox.door();
-    let (start, from) = state(&door).await;
+    let service = sandbox.service();
+    let (start, from) = state(&service).await;
     prop_assert!(start.is_empty());
     let mut events = watch(
-        &door,
+        &service,
         &format!("/api/v1/configmaps?watch=1&timeoutSeconds=5&resourceVersion={from}"),
     )
     .await;
     for (n, request) in requests.iter().enumerate() {
-        let (before, revision) = state(&door).await;
-        let (status, answer) = perform(&door, n, request).await;
+        let (before, revision) = state(&service).await;
+        let (status, answer) = perform(&service, n, request).await;
         prop_assert!(status < 500, "{request:?}: {answer}");
-        let (after, newer) = state(&door).await;
+        let (after, newer) = state(&service).await;
         if status >= 400 {
             prop_assert_eq!(
                 &before,
@@ -180,7 +180,7 @@ async fn scenario(requests: Vec<Request>) -> Result<(), TestCaseError> {
             prop_assert!(version(object) <= newer);
         }
     }
-    let (end, _) = state(&door).await;
+    let (end, _) = state(&service).await;
     let mut replayed: BTreeMap<String, Value> = BTreeMap::new();
     let mut last = from;
     while let Some(event) = events.next().await {

@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 use std::thread;
 
-use coxswain_sandbox::Door;
+use coxswain_sandbox::ApiService;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::client::{sandbox, send};
 const THREADS: usize = 4;
 const ROUNDS: usize = 100;
 
-fn at_once(door: &Door, request: impl Fn(usize) -> (Method, String, Value) + Sync) -> Vec<u16> {
+fn at_once(service: &ApiService, request: impl Fn(usize) -> (Method, String, Value) + Sync) -> Vec<u16> {
     let barrier = Barrier::new(THREADS);
     thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
@@ -25,7 +25,7 @@ fn at_once(door: &Door, request: impl Fn(usize) -> (Method, String, Value) + Syn
                         .expect("a runtime");
                     let (method, path, body) = request(thread);
                     barrier.wait();
-                    runtime.block_on(send(door, method, &path, &body)).0
+                    runtime.block_on(send(service, method, &path, &body)).0
                 })
             })
             .collect();
@@ -38,11 +38,11 @@ fn at_once(door: &Door, request: impl Fn(usize) -> (Method, String, Value) + Syn
 
 #[test]
 fn an_address_is_given_to_one_service_only() {
-    let door = sandbox().door();
+    let service = sandbox().service();
     let path = "/api/v1/namespaces/default/services";
     for round in 0..ROUNDS {
         let spec = json!({"clusterIP": format!("10.0.1.{round}"), "ports": [{"port": 80}]});
-        let statuses = at_once(&door, |thread| {
+        let statuses = at_once(&service, |thread| {
             let name = format!("s-{round}-{thread}");
             (
                 Method::POST,
@@ -60,17 +60,17 @@ fn an_address_is_given_to_one_service_only() {
 
 #[test]
 fn a_namespace_that_goes_leaves_nothing_behind() {
-    let door = sandbox().door();
+    let service = sandbox().service();
     for round in 0..ROUNDS {
         let ns = format!("ns-{round}");
-        at_once(&door, |_| {
+        at_once(&service, |_| {
             (
                 Method::POST,
                 "/api/v1/namespaces".to_owned(),
                 json!({"metadata": {"name": ns}}),
             )
         });
-        at_once(&door, |thread| {
+        at_once(&service, |thread| {
             if thread == 0 {
                 return (Method::DELETE, format!("/api/v1/namespaces/{ns}"), Value::Null);
             }
@@ -82,9 +82,9 @@ fn a_namespace_that_goes_leaves_nothing_behind() {
             .build()
             .expect("a runtime");
         runtime.block_on(async {
-            let (status, _) = crate::client::get(&door, &format!("/api/v1/namespaces/{ns}")).await;
+            let (status, _) = crate::client::get(&service, &format!("/api/v1/namespaces/{ns}")).await;
             assert_eq!(status, 404, "nothing holds it");
-            let (_, list) = crate::client::get(&door, "/api/v1/configmaps").await;
+            let (_, list) = crate::client::get(&service, "/api/v1/configmaps").await;
             assert_eq!(list["items"], json!([]), "nothing outlives its namespace");
         });
     }

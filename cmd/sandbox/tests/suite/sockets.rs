@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_sandbox::{Options, Sandbox, Server};
-use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -53,8 +54,8 @@ async fn start_with_token() -> (
         .with_no_client_auth();
     let token = server.credentials().token.clone();
     let (stop, stopped) = oneshot::channel();
-    let door = Sandbox::new(Options::default()).door();
-    let task = tokio::task::spawn(server.serve(door, async {
+    let service = Sandbox::new(Options::default()).service();
+    let task = tokio::task::spawn(server.serve(service, async {
         let _ = stopped.await;
     }));
     let tls = TlsConnector::from(Arc::new(config));

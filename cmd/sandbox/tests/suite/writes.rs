@@ -12,22 +12,22 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 /// An object has one path.
 #[tokio::test(start_paused = true)]
 async fn an_object_is_not_reached_around_its_namespace() {
-    let door = sandbox().door();
-    create(&door, "a").await;
+    let api_service = sandbox().service();
+    create(&api_service, "a").await;
     let around = "/api/v1/namespaces//configmaps/default%2Fa";
-    let (status, found) = get(&door, around).await;
+    let (status, found) = get(&api_service, around).await;
     assert_ne!(status, 200, "{found}");
-    send(&door, Method::DELETE, around, &Value::Null).await;
+    send(&api_service, Method::DELETE, around, &Value::Null).await;
     assert_eq!(
-        get(&door, &format!("{MAPS}/a")).await.0,
+        get(&api_service, &format!("{MAPS}/a")).await.0,
         200,
         "it was deleted around its namespace"
     );
 }
 
-async fn pod(door: &coxswain_sandbox::Door, name: &str) {
+async fn pod(api_service: &coxswain_sandbox::ApiService, name: &str) {
     let pod = json!({"metadata": {"name": name}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
-    let (status, answer) = send(door, Method::POST, PODS, &pod).await;
+    let (status, answer) = send(api_service, Method::POST, PODS, &pod).await;
     assert_eq!(status, 201, "{answer}");
 }
 
@@ -37,17 +37,17 @@ fn eviction(options: &Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_dry_run_list_is_no_dry_run() {
-    let door = sandbox().door();
-    pod(&door, "p").await;
+    let api_service = sandbox().service();
+    pod(&api_service, "p").await;
     let (status, answer) = send(
-        &door,
+        &api_service,
         Method::POST,
         &format!("{PODS}/p/eviction"),
         &eviction(&json!({"dryRun": []})),
     )
     .await;
     assert_eq!(status, 201, "{answer}");
-    let (_, pod) = get(&door, &format!("{PODS}/p")).await;
+    let (_, pod) = get(&api_service, &format!("{PODS}/p")).await;
     assert!(
         pod["metadata"]["deletionTimestamp"].is_string(),
         "it was not evicted"
@@ -56,10 +56,10 @@ async fn an_empty_dry_run_list_is_no_dry_run() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_dry_run_of_an_eviction_is_refused() {
-    let door = sandbox().door();
-    pod(&door, "p").await;
+    let api_service = sandbox().service();
+    pod(&api_service, "p").await;
     let (status, answer) = send(
-        &door,
+        &api_service,
         Method::POST,
         &format!("{PODS}/p/eviction"),
         &eviction(&json!({"dryRun": ["Some"]})),
@@ -70,47 +70,47 @@ async fn an_unknown_dry_run_of_an_eviction_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn the_second_eviction_of_a_pod_changes_nothing() {
-    let door = sandbox().door();
-    pod(&door, "p").await;
+    let api_service = sandbox().service();
+    pod(&api_service, "p").await;
     let path = format!("{PODS}/p/eviction");
-    send(&door, Method::POST, &path, &eviction(&json!({}))).await;
-    let (_, first) = get(&door, &format!("{PODS}/p")).await;
+    send(&api_service, Method::POST, &path, &eviction(&json!({}))).await;
+    let (_, first) = get(&api_service, &format!("{PODS}/p")).await;
     tokio::time::advance(std::time::Duration::from_secs(5)).await;
-    send(&door, Method::POST, &path, &eviction(&json!({}))).await;
-    let (_, second) = get(&door, &format!("{PODS}/p")).await;
+    send(&api_service, Method::POST, &path, &eviction(&json!({}))).await;
+    let (_, second) = get(&api_service, &format!("{PODS}/p")).await;
     assert_eq!(version(&first), version(&second));
 }
 
 /// Only the finalizers are taken from the body, but the client's idea of the object must still be the present one.
 #[tokio::test(start_paused = true)]
 async fn finalize_of_a_stale_namespace_is_a_conflict() {
-    let door = sandbox().door();
+    let api_service = sandbox().service();
     let path = "/api/v1/namespaces/n";
     let (_, old) = send(
-        &door,
+        &api_service,
         Method::POST,
         "/api/v1/namespaces",
         &json!({"metadata": {"name": "n"}}),
     )
     .await;
     send(
-        &door,
+        &api_service,
         Method::PATCH,
         path,
         &json!({"metadata": {"labels": {"a": "b"}}}),
     )
     .await;
-    let (status, answer) = send(&door, Method::PUT, &format!("{path}/finalize"), &old).await;
+    let (status, answer) = send(&api_service, Method::PUT, &format!("{path}/finalize"), &old).await;
     assert_eq!(status, 409, "{answer}");
 }
 
 /// The real server decides on the collector's finalizers with the first DELETE of a namespace, and leaves them after.
 #[tokio::test(start_paused = true)]
 async fn the_second_delete_of_a_namespace_changes_nothing() {
-    let door = sandbox().door();
+    let api_service = sandbox().service();
     let path = "/api/v1/namespaces/n";
     send(
-        &door,
+        &api_service,
         Method::POST,
         "/api/v1/namespaces",
         &json!({"metadata": {"name": "n"}}),
@@ -118,30 +118,30 @@ async fn the_second_delete_of_a_namespace_changes_nothing() {
     .await;
     // Something in it keeps it for a while.
     let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}});
-    send(&door, Method::POST, &format!("{path}/configmaps"), &held).await;
+    send(&api_service, Method::POST, &format!("{path}/configmaps"), &held).await;
     send(
-        &door,
+        &api_service,
         Method::DELETE,
         &format!("{path}?propagationPolicy=Foreground"),
         &Value::Null,
     )
     .await;
-    let (_, first) = get(&door, path).await;
+    let (_, first) = get(&api_service, path).await;
     send(
-        &door,
+        &api_service,
         Method::DELETE,
         &format!("{path}?propagationPolicy=Orphan"),
         &Value::Null,
     )
     .await;
-    let (_, second) = get(&door, path).await;
+    let (_, second) = get(&api_service, path).await;
     assert_eq!(first["metadata"], second["metadata"]);
 }
 
 /// A quality that is no number is no reason to fail.
 #[tokio::test(start_paused = true)]
 async fn a_quality_that_is_no_number_does_not_panic() {
-    let door = sandbox().door();
+    let api_service = sandbox().service();
     for stride in 2..12 {
         let accept: Vec<String> = (0..200)
             .map(|n| match n % stride {
@@ -153,7 +153,7 @@ async fn a_quality_that_is_no_number_does_not_panic() {
             .header("accept", accept.join(","))
             .body(http_body_util::Full::new(bytes::Bytes::new()))
             .expect("a request");
-        let Ok(answer) = tower_service::Service::call(&mut door.clone(), request).await;
+        let Ok(answer) = tower_service::Service::call(&mut api_service.clone(), request).await;
         assert_ne!(answer.status(), 500, "stride {stride}");
     }
 }
@@ -161,13 +161,13 @@ async fn a_quality_that_is_no_number_does_not_panic() {
 /// What was accepted can be read again, changed, and is held by its finalizers.
 #[tokio::test(start_paused = true)]
 async fn the_deepest_object_is_still_an_object() {
-    let door = sandbox().door();
+    let api_service = sandbox().service();
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let crd = json!({"metadata": {"name": "widgets.x.io"}, "spec": {"group": "x.io", "scope": "Namespaced",
         "names": {"plural": "widgets", "kind": "Widget"},
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
     send(
-        &door,
+        &api_service,
         Method::POST,
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         &crd,
@@ -179,23 +179,23 @@ async fn the_deepest_object_is_still_an_object() {
         let name = format!("w{depth}");
         let nested = (0..depth).fold(json!(1), |inner, _| json!({"a": inner}));
         let object = json!({"apiVersion": "x.io/v1", "kind": "Widget", "metadata": {"name": name, "finalizers": ["x.io/f"]}, "spec": nested});
-        let (status, _) = send(&door, Method::POST, path, &object).await;
+        let (status, _) = send(&api_service, Method::POST, path, &object).await;
         if status != 201 {
             continue;
         }
         accepted += 1;
         let one = format!("{path}/{name}");
         let (status, answer) = send(
-            &door,
+            &api_service,
             Method::PATCH,
             &one,
             &json!({"metadata": {"labels": {"a": "b"}}}),
         )
         .await;
         assert_eq!(status, 200, "depth {depth}: {answer}");
-        send(&door, Method::DELETE, &one, &Value::Null).await;
+        send(&api_service, Method::DELETE, &one, &Value::Null).await;
         assert_eq!(
-            get(&door, &one).await.0,
+            get(&api_service, &one).await.0,
             200,
             "depth {depth}: its finalizer holds it"
         );
@@ -206,25 +206,25 @@ async fn the_deepest_object_is_still_an_object() {
 /// What a client must not write, it must not write through the status either.
 #[tokio::test(start_paused = true)]
 async fn nobody_marks_an_object_by_an_update() {
-    let door = sandbox().door();
-    pod(&door, "p").await;
+    let api_service = sandbox().service();
+    pod(&api_service, "p").await;
     for path in [format!("{PODS}/p"), format!("{PODS}/p/status")] {
         let mark = json!({"metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}});
-        send(&door, Method::PATCH, &path, &mark).await;
-        let (status, pod) = get(&door, &format!("{PODS}/p")).await;
+        send(&api_service, Method::PATCH, &path, &mark).await;
+        let (status, pod) = get(&api_service, &format!("{PODS}/p")).await;
         assert_eq!(status, 200, "{path}");
         assert!(pod["metadata"]["deletionTimestamp"].is_null(), "{path}");
     }
-    send(&door, Method::DELETE, &format!("{PODS}/p"), &Value::Null).await;
+    send(&api_service, Method::DELETE, &format!("{PODS}/p"), &Value::Null).await;
     for path in [format!("{PODS}/p"), format!("{PODS}/p/status")] {
         send(
-            &door,
+            &api_service,
             Method::PATCH,
             &path,
             &json!({"metadata": {"deletionGracePeriodSeconds": 0, "labels": {"x": "y"}}}),
         )
         .await;
-        let (status, _) = get(&door, &format!("{PODS}/p")).await;
+        let (status, _) = get(&api_service, &format!("{PODS}/p")).await;
         assert_eq!(status, 200, "{path}");
     }
 }
@@ -232,12 +232,12 @@ async fn nobody_marks_an_object_by_an_update() {
 /// A service that becomes an external name gives its address back.
 #[tokio::test(start_paused = true)]
 async fn a_service_turns_into_an_external_name_and_back() {
-    let door = sandbox().door();
+    let api_service = sandbox().service();
     let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
-    let (_, mut made) = send(&door, Method::POST, SERVICES, &service).await;
+    let (_, mut made) = send(&api_service, Method::POST, SERVICES, &service).await;
     made["spec"]["type"] = "ExternalName".into();
     made["spec"]["externalName"] = "a.b".into();
-    let (status, answer) = send(&door, Method::PUT, &format!("{SERVICES}/s"), &made).await;
+    let (status, answer) = send(&api_service, Method::PUT, &format!("{SERVICES}/s"), &made).await;
     assert_eq!(
         (status, &answer["spec"]["clusterIP"]),
         (200, &Value::Null),
@@ -249,9 +249,9 @@ async fn a_service_turns_into_an_external_name_and_back() {
 #[tokio::test(start_paused = true)]
 async fn a_busy_watch_ends_at_its_timeout_too() {
     let sandbox = sandbox();
-    let door = sandbox.door();
+    let api_service = sandbox.service();
     let mut events = watch(
-        &door,
+        &api_service,
         &format!(
             "{MAPS}?watch=1&timeoutSeconds=5&resourceVersion={}",
             sandbox.revision()
@@ -259,7 +259,7 @@ async fn a_busy_watch_ends_at_its_timeout_too() {
     )
     .await;
     for n in 0..60 {
-        create(&door, &format!("m-{n}")).await;
+        create(&api_service, &format!("m-{n}")).await;
         tokio::time::advance(std::time::Duration::from_secs(1)).await;
         if events.brief().await.is_none() {
             return;
@@ -272,24 +272,34 @@ async fn a_busy_watch_ends_at_its_timeout_too() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_namespace_goes_while_its_content_is_being_written() {
     for round in 0..40 {
-        let door = sandbox().door();
+        let api_service = sandbox().service();
         send(
-            &door,
+            &api_service,
             Method::POST,
             "/api/v1/namespaces",
             &json!({"metadata": {"name": "n"}}),
         )
         .await;
         let path = "/api/v1/namespaces/n/configmaps";
-        send(&door, Method::POST, path, &json!({"metadata": {"name": "m"}})).await;
+        send(
+            &api_service,
+            Method::POST,
+            path,
+            &json!({"metadata": {"name": "m"}}),
+        )
+        .await;
         let (started, mut running) = tokio::sync::mpsc::channel(4);
         let mut writers = JoinSet::new();
         for w in 0..4 {
-            let (door, started) = (door.clone(), started.clone());
+            let (api_service, started) = (api_service.clone(), started.clone());
             writers.spawn(async move {
                 for n in 0..300 {
                     let change = json!({"data": {format!("w{w}"): n.to_string()}});
-                    if send(&door, Method::PATCH, &format!("{path}/m"), &change).await.0 == 404 {
+                    if send(&api_service, Method::PATCH, &format!("{path}/m"), &change)
+                        .await
+                        .0
+                        == 404
+                    {
                         return;
                     }
                     let _ = started.try_send(());
@@ -297,10 +307,10 @@ async fn a_namespace_goes_while_its_content_is_being_written() {
             });
         }
         running.recv().await.expect("a write");
-        send(&door, Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await;
+        send(&api_service, Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await;
         writers.join_all().await;
-        send(&door, Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await;
-        let (status, left) = get(&door, "/api/v1/namespaces/n").await;
+        send(&api_service, Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await;
+        let (status, left) = get(&api_service, "/api/v1/namespaces/n").await;
         assert_eq!(status, 404, "round {round}: {left}");
     }
 }
@@ -308,14 +318,14 @@ async fn a_namespace_goes_while_its_content_is_being_written() {
 /// A later request for deletion does not move the time of the first.
 #[tokio::test(start_paused = true)]
 async fn an_object_is_marked_once() {
-    let door = sandbox().door();
+    let api_service = sandbox().service();
     let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}});
-    send(&door, Method::POST, MAPS, &held).await;
+    send(&api_service, Method::POST, MAPS, &held).await;
     let path = format!("{MAPS}/held");
-    let (_, first) = send(&door, Method::DELETE, &path, &Value::Null).await;
+    let (_, first) = send(&api_service, Method::DELETE, &path, &Value::Null).await;
     tokio::time::advance(std::time::Duration::from_secs(10)).await;
     let foreground = format!("{path}?propagationPolicy=Foreground");
-    let (_, second) = send(&door, Method::DELETE, &foreground, &Value::Null).await;
+    let (_, second) = send(&api_service, Method::DELETE, &foreground, &Value::Null).await;
     assert_ne!(version(&first), version(&second), "it has one finalizer more");
     assert_eq!(
         first["metadata"]["deletionTimestamp"],
@@ -326,13 +336,19 @@ async fn an_object_is_marked_once() {
 /// A period that is shortened to less than what has passed ends now, with a second for whoever runs the pod.
 #[tokio::test(start_paused = true)]
 async fn a_shortened_period_does_not_end_in_the_past() {
-    let door = sandbox().door();
-    pod(&door, "p").await;
+    let api_service = sandbox().service();
+    pod(&api_service, "p").await;
     let path = format!("{PODS}/p");
-    let (_, first) = send(&door, Method::DELETE, &path, &Value::Null).await;
+    let (_, first) = send(&api_service, Method::DELETE, &path, &Value::Null).await;
     assert_eq!(first["metadata"]["deletionTimestamp"], "2027-01-15T08:00:30Z");
     tokio::time::advance(std::time::Duration::from_secs(20)).await;
-    let (_, second) = send(&door, Method::DELETE, &path, &json!({"gracePeriodSeconds": 5})).await;
+    let (_, second) = send(
+        &api_service,
+        Method::DELETE,
+        &path,
+        &json!({"gracePeriodSeconds": 5}),
+    )
+    .await;
     assert_eq!(second["metadata"]["deletionTimestamp"], "2027-01-15T08:00:20Z");
     assert_eq!(second["metadata"]["deletionGracePeriodSeconds"], 1);
 }

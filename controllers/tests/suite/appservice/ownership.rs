@@ -279,7 +279,13 @@ async fn adopted_deployment_of_a_user_keeps_the_users_fields() {
 /// server derives from the user agent.
 async fn create_as_legacy_build(f: &Fixture, resource: &Resource, mut child: Value) {
     let clock = &f.env.clock;
-    let transport = Transport::from_service(f.sandbox.door(), "sandbox", "coxswain", clock, &Registry::new());
+    let transport = Transport::from_service(
+        f.sandbox.service(),
+        "sandbox",
+        "coxswain",
+        clock,
+        &Registry::new(),
+    );
     let client = transport
         .expect("a transport")
         .unfenced("appservice-controller", None);

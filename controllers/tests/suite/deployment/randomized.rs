@@ -45,7 +45,7 @@ impl Run {
         };
         let audited = Audited {
             api: f.api.clone(),
-            plain: f.sandbox.door(),
+            plain: f.sandbox.service(),
             audit: audit.clone(),
         };
         f.env.rng = Rng::from_seed(seed);

@@ -43,11 +43,11 @@ impl Run {
         let env = Env::starting_at(start, seed, &tasks);
         let rng = Rng::from_seed(seed);
         let audit = Audit::new(&env.clock);
-        let (door, direct) = (sandbox.door(), sandbox.door());
+        let (service, direct) = (sandbox.service(), sandbox.service());
         let admin = Transport::from_service(direct.clone(), "sandbox", "test", &env.clock, &Registry::new());
         let admin = admin.expect("unregistered metrics").unfenced("admin", None);
         let api = FaultInjector::new(
-            door,
+            service,
             direct,
             &env.clock,
             tasks.handle(),

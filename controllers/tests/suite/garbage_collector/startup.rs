@@ -93,7 +93,7 @@ async fn owner_restored_from_a_backup_keeps_its_dependents() {
     f.settle().await;
     f.api.reset();
     let (_, backup) = sandbox();
-    f.api.switch(backup.door());
+    f.api.switch(backup.service());
     let again = live(&f).await;
     assert_eq!(
         again["metadata"]["uid"], owner["metadata"]["uid"],
@@ -129,7 +129,7 @@ async fn deletion_event_from_before_a_restore_is_verified_by_a_live_read() {
     f.api.lag().hold_at("secrets", f.sandbox.revision());
     f.delete(&SECRETS, &owner, Propagation::Background).await;
     let (_, backup) = sandbox();
-    f.api.switch(backup.door());
+    f.api.switch(backup.service());
     let again = live(&f).await;
     assert_eq!(
         again["metadata"]["uid"], owner["metadata"]["uid"],

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use coxswain_sandbox::Door;
+use coxswain_sandbox::ApiService;
 use http::header::ACCEPT;
 use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -24,7 +24,7 @@ type Decide = dyn Fn(&str) -> Option<Fault> + Send + Sync;
 
 #[derive(Clone)]
 pub struct FaultInjector {
-    door: Door,
+    service: ApiService,
     state: Arc<Mutex<State>>,
 }
 
@@ -41,9 +41,9 @@ struct State {
 struct ReadGuard(FaultInjector);
 
 impl FaultInjector {
-    pub fn new(door: Door) -> Self {
+    pub fn new(service: ApiService) -> Self {
         Self {
-            door,
+            service,
             state: Arc::default(),
         }
     }
@@ -75,7 +75,7 @@ impl FaultInjector {
     pub async fn document(&self, path: &str) -> String {
         let request = Request::get(path).header(ACCEPT, "application/json");
         let request = request.body(Body::empty()).expect("a request");
-        let response = self.door.clone().call(request).await.expect("a response");
+        let response = self.service.clone().call(request).await.expect("a response");
         let body = response.into_body().collect().await.expect("a body").to_bytes();
         String::from_utf8_lossy(&body).into_owned()
     }
@@ -98,7 +98,7 @@ impl FaultInjector {
 
     /// Responds with an aggregated root in which versions are marked as stale.
     async fn aggregated(&mut self, request: Request<Body>) -> Reply {
-        let (parts, body) = self.door.call(request).await?.into_parts();
+        let (parts, body) = self.service.call(request).await?.into_parts();
         let mut list: Value = serde_json::from_slice(&body.collect().await?.to_bytes())?;
         for group in list["items"].as_array_mut().into_iter().flatten() {
             let name = group["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -131,7 +131,7 @@ impl Intercept for FaultInjector {
         let path = request.uri().path().to_owned();
         let agent = request.headers()["user-agent"].to_str()?;
         if agent.ends_with("/admin") {
-            return Ok(self.door.call(request).await?);
+            return Ok(self.service.call(request).await?);
         }
         let _read = is_document(&path).then(|| self.start_read());
         let (decide, aggregated) = self.with(|it| {
@@ -144,14 +144,14 @@ impl Intercept for FaultInjector {
             None => {}
         }
         if !is_root(&path) {
-            return Ok(self.door.call(request).await?);
+            return Ok(self.service.call(request).await?);
         }
         if aggregated {
             return self.aggregated(request).await;
         }
         let plain = HeaderValue::from_static("application/json");
         request.headers_mut().insert(ACCEPT, plain);
-        Ok(self.door.call(request).await?)
+        Ok(self.service.call(request).await?)
     }
 }
 

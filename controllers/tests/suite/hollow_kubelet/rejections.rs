@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use coxswain_controllers::hollow_kubelet::guarded;
 use coxswain_manager::manager::{Manager, Options as ManagerOptions};
 use coxswain_manager::serve::Checks;
-use coxswain_sandbox::Door;
+use coxswain_sandbox::ApiService;
 use http::{Method, Request};
 use kube::client::Body;
 use tower_service::Service;
@@ -25,7 +25,7 @@ const HOT_LOOP: usize = 1000;
 /// A transport that records requests and rejects some.
 #[derive(Clone)]
 struct RejectingTransport {
-    door: Door,
+    service: ApiService,
     reject: Reject,
     log: Arc<Mutex<Vec<String>>>,
 }
@@ -47,7 +47,7 @@ impl Intercept for RejectingTransport {
             rejected.headers_mut().insert("retry-after", "0".parse()?);
             return Ok(rejected);
         }
-        Ok(self.door.call(request).await?)
+        Ok(self.service.call(request).await?)
     }
 }
 
@@ -74,15 +74,16 @@ fn rejecting(options: Options, reject: Reject) -> (Fixture, RejectingTransport) 
     });
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
-    let door = RejectingTransport {
-        door: sandbox.door(),
+    let service = RejectingTransport {
+        service: sandbox.service(),
         reject,
         log: Arc::default(),
     };
     let around = |registry: &Registry| {
-        Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, registry).expect("a transport")
+        Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, registry)
+            .expect("a transport")
     };
-    let transport = intercept::transport(door.clone(), &env.clock, &Registry::new());
+    let transport = intercept::transport(service.clone(), &env.clock, &Registry::new());
     let fixture = Fixture {
         client: around(&Registry::new()).unfenced("test", None),
         transport,
@@ -90,12 +91,12 @@ fn rejecting(options: Options, reject: Reject) -> (Fixture, RejectingTransport) 
         options,
         _tasks: tasks,
     };
-    (fixture, door)
+    (fixture, service)
 }
 
 #[tokio::test(start_paused = true)]
 async fn pod_with_finalizers_is_deleted_once() {
-    let (fixture, door) = rejecting(at_once(), |_| None);
+    let (fixture, service) = rejecting(at_once(), |_| None);
     fixture.host();
     let held = fixture
         .pod("held", &json!({"metadata": {"finalizers": ["x.io/held"]}}))
@@ -111,10 +112,10 @@ async fn pod_with_finalizers_is_deleted_once() {
     fixture.delete(&held).await;
     fixture.delete(&unbound).await;
     fixture.env.clock.sleep(Duration::from_mins(1)).await;
-    assert_eq!(door.count("DELETE /api/v1/namespaces/default/pods/held"), 1);
-    let writes = door.writes();
+    assert_eq!(service.count("DELETE /api/v1/namespaces/default/pods/held"), 1);
+    let writes = service.writes();
     fixture.env.clock.sleep(Duration::from_mins(10)).await;
-    assert_eq!(door.writes(), writes);
+    assert_eq!(service.writes(), writes);
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,11 +139,11 @@ async fn rejected_requests_are_retried_with_backoff() {
         ),
     ];
     for (reject, request) in cases {
-        let (fixture, door) = rejecting(at_once(), reject);
+        let (fixture, service) = rejecting(at_once(), reject);
         fixture.host();
         fixture.pod("p", &json!({})).await;
         fixture.env.clock.sleep(Duration::from_mins(10)).await;
-        let attempts = door.count(request);
+        let attempts = service.count(request);
         assert!((2..=MAX_ATTEMPTS).contains(&attempts), "{request}: {attempts}");
     }
 }
@@ -185,7 +186,7 @@ async fn refusal_ends_with_the_term() {
 #[tokio::test(start_paused = true)]
 async fn failing_node_list_is_retried_without_a_hot_loop() {
     let outside = Options::default();
-    let (fixture, door) = rejecting(outside.clone(), |it| {
+    let (fixture, service) = rejecting(outside.clone(), |it| {
         (it.uri().path() == "/api/v1/nodes" && it.method() == Method::GET).then_some(429)
     });
     let mut manager = manager(&fixture);
@@ -198,6 +199,6 @@ async fn failing_node_list_is_retried_without_a_hot_loop() {
             .spawn(manager.run(None, CancellationToken::new())),
     );
     fixture.env.clock.sleep(Duration::from_mins(1)).await;
-    let lists = door.count("GET /api/v1/nodes");
+    let lists = service.count("GET /api/v1/nodes");
     assert!((2..60).contains(&lists), "{lists} requests");
 }

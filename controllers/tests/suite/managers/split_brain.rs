@@ -72,7 +72,7 @@ async fn leaders_with_different_caches_do_not_race_for_the_status() {
         cluster.complete(name).await;
     }
     let past = cluster.sandbox.revision();
-    other.link.door.lag().hold_at("replicasets.apps", past);
+    other.link.service.lag().hold_at("replicasets.apps", past);
     let doomed = cluster.read(&DEPLOYMENTS, "a").await.expect("it exists");
     let foreground = |it: Delete| it.propagating(Propagation::Foreground);
     cluster.delete_with(&DEPLOYMENTS, &doomed, foreground).await;
@@ -87,7 +87,7 @@ async fn leaders_with_different_caches_do_not_race_for_the_status() {
     assert!(statuses < 80, "{statuses}");
     // The leader with the stale cache creates a few pods per minute, and the other one deletes them.
     assert!(writes.len() < 300, "{}", writes.len());
-    other.link.door.lag().release();
+    other.link.service.lag().release();
     cluster.complete("b").await;
     cluster
         .until("the deleted Deployment and its dependents are gone", async || {

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use coxswain_manager::env::{Clock, Rng};
-use coxswain_sandbox::Door;
+use coxswain_sandbox::ApiService;
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -29,7 +29,7 @@ const SYNC_MAX: Duration = Duration::from_secs(40);
 #[derive(Clone)]
 struct Audited {
     api: FaultInjector,
-    server: Door,
+    server: ApiService,
     audit: Audit,
 }
 
@@ -168,7 +168,7 @@ impl Run {
         f.run_hollow_kubelet(Duration::from_secs(1));
         let audited = Audited {
             api: f.api.clone(),
-            server: f.sandbox.door(),
+            server: f.sandbox.service(),
             audit: audit.clone(),
         };
         f.transport = intercept::transport(audited, &clock, &Registry::new());

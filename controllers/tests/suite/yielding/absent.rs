@@ -17,8 +17,13 @@ const HINT: &str =
 /// Creates a `ReplicaSet` with the field manager that the API server derives from this user agent.
 async fn create_replica_set(fixture: &Fixture, agent: &str) {
     let clock = &fixture.env.clock;
-    let transport =
-        Transport::from_service(fixture.sandbox.door(), "api.test", agent, clock, &Registry::new());
+    let transport = Transport::from_service(
+        fixture.sandbox.service(),
+        "api.test",
+        agent,
+        clock,
+        &Registry::new(),
+    );
     let client = transport.expect("a transport").unfenced("replicasets", None);
     let template = json!({"metadata": {"labels": {"app": "web"}},
                           "spec": {"containers": [{"name": "web", "image": "nginx"}]}});

@@ -95,11 +95,12 @@ async fn controllers_stop_when_the_state_is_stale() {
 async fn silent_watch_does_not_expire_a_renewed_lease() {
     let fixture = fixture();
     renew(&fixture.admin, &fixture.env, "kcm").await;
-    let door = fixture.transport.door.clone();
+    let service = fixture.transport.service.clone();
     let running = fixture.run();
     running.alive_for(LEASE).await;
     // From here on the watch delivers no renewals.
-    door.lag()
+    service
+        .lag()
         .hold_at("leases.coordination.k8s.io", running.sandbox.revision());
     running.alive_for(Duration::from_mins(3)).await;
     assert!(running.probes.iter().all(|probe| probe.notes().started == 0));
@@ -113,10 +114,11 @@ async fn silent_watch_does_not_expire_a_renewed_lease() {
 #[tokio::test(start_paused = true)]
 async fn silent_watch_is_reopened_and_shows_the_new_holder() {
     let fixture = fixture().assuming_absent();
-    let door = fixture.transport.door.clone();
+    let service = fixture.transport.service.clone();
     let running = fixture.run();
     running.until(Running::all_run).await;
-    door.lag()
+    service
+        .lag()
         .hold_at("leases.coordination.k8s.io", running.sandbox.revision());
     let returned = async {
         loop {

@@ -152,12 +152,12 @@ async fn caches_contain_writes_before_the_release_when_controllers_start() {
         count: Box::new(move || counted.all().len()),
         ..Probe::new("one", &fixture.env.clock)
     };
-    let door = fixture.transport.door.clone();
+    let service = fixture.transport.service.clone();
     let running = fixture.run_with(probe);
     running.alive_for(LEASE).await;
     let before = maps.all().len();
     // The watch does not deliver the last write.
-    door.lag().hold_at("configmaps", running.sandbox.revision());
+    service.lag().hold_at("configmaps", running.sandbox.revision());
     create_map(&running, "last").await;
     renew(&running.admin, &running.env, "").await;
     running.until(Running::all_run).await;
@@ -175,11 +175,11 @@ async fn caches_contain_writes_during_the_drain_when_controllers_start() {
         count: Box::new(move || counted.all().len()),
         ..Probe::new("one", &fixture.env.clock)
     };
-    let door = fixture.transport.door.clone();
+    let service = fixture.transport.service.clone();
     let running = fixture.run_with(probe);
     running.until(Running::all_run).await;
     let before = maps.all().len();
-    door.lag().hold_at("configmaps", running.sandbox.revision());
+    service.lag().hold_at("configmaps", running.sandbox.revision());
     // The Lease is acquired and released while the last run drains.
     running.renew().await;
     running.until(|it| it.probes[0].notes().stopped == 1).await;

@@ -33,7 +33,7 @@ async fn barrier_waits_for_a_stale_cache() {
     create(&f.sandbox, "a", "1").await;
     let cache = f.synced().await;
     // The watch lags without an error.
-    let lagging = f.sandbox.door();
+    let lagging = f.sandbox.service();
     lagging.lag().hold_all_at(f.sandbox.revision());
     f.server.switch(lagging);
     f.sleep(2).await;
@@ -159,7 +159,7 @@ async fn reach_waits_for_the_watch_then_relists() {
     );
     assert_eq!(f.server.count(Verb::List), 1);
     // The watch lags without an error.
-    let lagging = f.sandbox.door();
+    let lagging = f.sandbox.service();
     lagging.lag().hold_all_at(f.sandbox.revision());
     f.server.switch(lagging);
     f.sleep(2).await;

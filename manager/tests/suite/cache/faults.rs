@@ -244,7 +244,7 @@ async fn lagging_server_does_not_move_the_cache_back() {
     f.within(1, "seen", || value(&cache, "a").as_deref() == Some("2"))
         .await;
     let seen = cache.version();
-    let lagging = f.sandbox.door();
+    let lagging = f.sandbox.service();
     let old = first
         .metadata
         .resource_version
@@ -320,7 +320,7 @@ async fn restored_store_rebuilds_the_cache() {
         create(&restored, "m0", "other").await;
         create(&restored, "new", "1").await;
         assert!(restored.revision() < f.sandbox.revision());
-        f.server.switch(restored.door());
+        f.server.switch(restored.service());
         f.server.streams(fault);
         let expected = listed(&restored, "").await;
         f.within(200, "rebuilt", || shown(&cache.all()) == expected).await;
@@ -341,7 +341,7 @@ async fn idle_hour_only_reopens_watches() {
     let before = f.server.log().len();
     // Writes of another resource increment the version, which bookmarks report.
     let other: Api<k8s_openapi::api::core::v1::Secret> =
-        Api::namespaced(kube::Client::new(f.sandbox.door(), "default"), "default");
+        Api::namespaced(kube::Client::new(f.sandbox.service(), "default"), "default");
     for i in 0..360 {
         let mut secret = k8s_openapi::api::core::v1::Secret::default();
         secret.metadata.name = Some(format!("s{i}"));

@@ -69,8 +69,8 @@ fn version_of(map: &ConfigMap) -> Version {
 async fn run(seed: u64, steps: Vec<Step>) {
     let f = fixture_with(Scope::default(), seed);
     let cache = f.maps();
-    let door = f.sandbox.door();
-    f.server.switch(door.clone());
+    let service = f.sandbox.service();
+    f.server.switch(service.clone());
     let subscribe = || Subscriber {
         view: BTreeMap::new(),
         subscription: cache.subscribe(),
@@ -121,8 +121,8 @@ async fn run(seed: u64, steps: Vec<Step>) {
             }),
             Step::Hang(verb) => f.server.next(verb, 1, || Fault::Hang),
             Step::Compact => f.sandbox.compact(f.sandbox.revision()),
-            Step::Lag(true) => door.lag().hold_all_at(f.sandbox.revision()),
-            Step::Lag(false) => door.lag().release(),
+            Step::Lag(true) => service.lag().hold_all_at(f.sandbox.revision()),
+            Step::Lag(false) => service.lag().release(),
             Step::Relist => cache.relist(),
             Step::Subscribe => subscribers.push(subscribe()),
             Step::Take => subscribers
@@ -152,7 +152,7 @@ async fn run(seed: u64, steps: Vec<Step>) {
         objects = now;
     }
     f.server.heal();
-    door.lag().release();
+    service.lag().release();
     for i in last.keys() {
         patch(
             &f.sandbox,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use coxswain_sandbox::{BoxError, Door};
+use coxswain_sandbox::{ApiService, BoxError};
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 use http::{Request, Response, StatusCode};
@@ -20,7 +20,7 @@ use tower_service::Service;
 pub struct Server(Arc<Inner>);
 
 struct Inner {
-    door: Mutex<Door>,
+    service: Mutex<ApiService>,
     /// The first fault that matches a request applies.
     rules: Mutex<Vec<Rule>>,
     log: Mutex<Vec<RecordedRequest>>,
@@ -99,9 +99,9 @@ pub fn status(code: u16, reason: &str) -> String {
 }
 
 impl Server {
-    pub fn new(door: Door) -> Self {
+    pub fn new(service: ApiService) -> Self {
         Self(Arc::new(Inner {
-            door: Mutex::new(door),
+            service: Mutex::new(service),
             rules: Mutex::default(),
             log: Mutex::default(),
             streams: watch::Sender::new((0, StreamFault::End)),
@@ -144,8 +144,8 @@ impl Server {
     }
 
     /// Replaces the server behind the faults.
-    pub fn switch(&self, door: Door) {
-        *lock(&self.0.door) = door;
+    pub fn switch(&self, service: ApiService) {
+        *lock(&self.0.service) = service;
     }
 
     pub fn log(&self) -> Vec<RecordedRequest> {
@@ -188,8 +188,8 @@ impl Server {
             }
             Some(Fault::Rewrite(it)) => rewrite = it,
         }
-        let mut door = lock(&self.0.door).clone();
-        let (parts, body) = door.call(request).await?.into_parts();
+        let mut service = lock(&self.0.service).clone();
+        let (parts, body) = service.call(request).await?.into_parts();
         if recorded.verb == Verb::Watch && parts.status.is_success() {
             return Ok(Response::from_parts(parts, self.stream(body)));
         }

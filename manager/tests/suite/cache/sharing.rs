@@ -92,7 +92,7 @@ async fn position_is_that_of_the_oldest_cache_of_a_resource() {
 #[tokio::test(start_paused = true)]
 async fn registry_accepts_the_caches_of_one_manager_at_a_time() {
     let f = fixture();
-    let transport = Transport::from_service(f.sandbox.door(), "s", "t", &f.env.clock, &Registry::new())
+    let transport = Transport::from_service(f.sandbox.service(), "s", "t", &f.env.clock, &Registry::new())
         .expect("a transport");
     let again = || Caches::new(&f.env, transport.client("c", None), Scope::default(), &f.registry);
     assert!(again().is_err());

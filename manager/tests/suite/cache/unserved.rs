@@ -34,7 +34,7 @@ async fn post(sandbox: &Sandbox, path: &str, body: &serde_json::Value) {
         .header("content-type", "application/json")
         .body(serde_json::to_vec(body).expect("JSON"))
         .expect("a request");
-    let client = kube::Client::new(sandbox.door(), "default");
+    let client = kube::Client::new(sandbox.service(), "default");
     let _: serde_json::Value = client.request(request).await.expect("created");
 }
 

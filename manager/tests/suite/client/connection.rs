@@ -37,8 +37,8 @@ async fn connection_uses_the_kubeconfig_and_reports_errors() {
     unreachable_server.cluster_url = "https://127.0.0.1:1".parse().expect("a URL");
 
     let (stop, stopped) = oneshot::channel::<()>();
-    let door = Sandbox::new(Options::default()).door();
-    let serving = server.serve(door, async {
+    let service = Sandbox::new(Options::default()).service();
+    let serving = server.serve(service, async {
         let _ = stopped.await;
     });
     let key = Key::cluster("default");

@@ -10,7 +10,7 @@ use coxswain_manager::client::{
 };
 use coxswain_manager::env::{Clock, Env, TaskSet};
 use coxswain_manager::object::{Key, Resource};
-use coxswain_sandbox::{Authorization, Door, Env as SandboxEnv, Options, ResponseBody, Sandbox};
+use coxswain_sandbox::{ApiService, Authorization, Env as SandboxEnv, Options, ResponseBody, Sandbox};
 use coxswain_tests::Log;
 use futures_util::future::BoxFuture;
 use http::{Request, Response, header};
@@ -33,7 +33,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 /// An API server that counts requests and injects errors.
 #[derive(Clone)]
 struct Server {
-    door: Door,
+    service: ApiService,
     state: Arc<Mutex<State>>,
     clock: Clock,
 }
@@ -87,7 +87,7 @@ impl Service<Request<Body>> for Server {
         if code.is_some() {
             request = Request::get("/nowhere").body(Body::empty()).expect("a request");
         }
-        let (answer, clock) = (self.door.call(request), self.clock.clone());
+        let (answer, clock) = (self.service.call(request), self.clock.clone());
         Box::pin(async move {
             clock.sleep(latency).await;
             let mut response = answer.await?;
@@ -110,7 +110,7 @@ impl Fixture {
         let tasks = TaskSet::new();
         let env = Env::starting_at(start, 7, &tasks);
         let server = Server {
-            door: sandbox.door(),
+            service: sandbox.service(),
             clock: env.clock.clone(),
             state: Arc::default(),
         };

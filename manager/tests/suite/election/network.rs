@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use coxswain_manager::env::{Clock, Rng};
-use coxswain_sandbox::{BoxError, Door, ResponseBody};
+use coxswain_sandbox::{ApiService, BoxError, ResponseBody};
 
 /// A fault of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub enum WatchFault {
 /// The connection of one candidate to the API server. Clones share the state.
 #[derive(Clone)]
 pub struct Network {
-    door: Door,
+    service: ApiService,
     /// True time.
     clock: Clock,
     rng: Rng,
@@ -81,9 +81,9 @@ struct State {
 
 impl Network {
     /// `on_write` is called when a PATCH, which only workers send, is sent.
-    pub fn new(door: Door, clock: Clock, seed: u64, on_write: Arc<dyn Fn() + Send + Sync>) -> Self {
+    pub fn new(service: ApiService, clock: Clock, seed: u64, on_write: Arc<dyn Fn() + Send + Sync>) -> Self {
         Self {
-            door,
+            service,
             clock,
             rng: Rng::from_seed(seed),
             state: Arc::default(),
@@ -112,11 +112,11 @@ impl Network {
 
     /// Stops the progress of watches at `revision`.
     pub fn hold_at(&self, revision: u64) {
-        self.door.lag().hold_all_at(revision);
+        self.service.lag().hold_all_at(revision);
     }
 
     pub fn catch_up(&self) {
-        self.door.lag().release();
+        self.service.lag().release();
     }
 
     /// Delays responses in addition.
@@ -192,7 +192,7 @@ impl Network {
                 _ => {}
             }
         }
-        let response = self.door.call(request).await?;
+        let response = self.service.call(request).await?;
         let delay = self.state.lock().expect("no panic").response_delay;
         if !delay.is_zero() && !is_watch {
             self.clock.sleep(delay).await;

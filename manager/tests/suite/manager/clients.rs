@@ -29,7 +29,7 @@ impl Reconciler for Unfenced {
 async fn write_without_a_term_fails_and_is_retried() {
     let log = Log::keep(LevelFilter::WARN);
     let sandbox = sandbox();
-    let mut process = Process::new(sandbox.door(), "a");
+    let mut process = Process::new(sandbox.service(), "a");
     let attempts = watch::Sender::new(0);
     let mut counted = attempts.subscribe();
     let client = process.manager.client("unfenced");

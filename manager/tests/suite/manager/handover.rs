@@ -9,7 +9,7 @@ use coxswain_manager::cache::{Cache, Lookup};
 use coxswain_manager::client::Delete;
 use coxswain_manager::election::{RELEASED_BY_ANNOTATION, WRITTEN_VERSIONS_ANNOTATION};
 use coxswain_manager::object::{Key, MetaObject, Resource, Version};
-use coxswain_sandbox::{BoxError, Door, ResponseBody, Sandbox};
+use coxswain_sandbox::{ApiService, BoxError, ResponseBody, Sandbox};
 use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -25,7 +25,7 @@ const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leas
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
 
 async fn lease(sandbox: &Sandbox) -> Value {
-    let other = Process::new(sandbox.door(), "other");
+    let other = Process::new(sandbox.service(), "other");
     let client = other.transport.client("other", None);
     let key = Key::new("kube-system", "coxswain");
     client.get(&LEASES, &key).await.expect("a lease")
@@ -50,17 +50,17 @@ struct Handover {
 
 async fn leader_and_lagging_standby(sandbox: &Sandbox) -> Handover {
     let [first, other, second] = [0; 3].map(|_| TestController::new(Behavior::Stops));
-    let leader = Process::new(sandbox.door(), "a").with(&first).with(&other);
+    let leader = Process::new(sandbox.service(), "a").with(&first).with(&other);
     let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
     let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
     let leader = leader.elect();
     first.started(1).await;
-    let door = sandbox.door();
-    let standby = Process::new(door.clone(), "b").with(&second);
+    let service = sandbox.service();
+    let standby = Process::new(service.clone(), "b").with(&second);
     let maps: Cache<MetaObject> = standby.manager.caches().of(&MAPS);
     let standby = standby.elect();
     maps.synced().await;
-    door.lag().hold_at("configmaps", sandbox.revision());
+    service.lag().hold_at("configmaps", sandbox.revision());
     let term = fence.term().expect("a term");
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "last"}});
     let written: Value = client
@@ -140,7 +140,7 @@ async fn unclean_takeover_that_was_not_caught_up_is_not_released() {
 async fn metadata_only_resources_are_not_handed_over() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
-    let leader = Process::new(sandbox.door(), "a").with(&probe);
+    let leader = Process::new(sandbox.service(), "a").with(&probe);
     let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
     let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
     for i in 0..1000 {
@@ -171,7 +171,7 @@ async fn delete_answered_with_a_status_is_observed_by_the_next_leader() {
         TestController::new(Behavior::Stops),
         TestController::new(Behavior::Stops),
     );
-    let leader = Process::new(sandbox.door(), "a").with(&first);
+    let leader = Process::new(sandbox.service(), "a").with(&first);
     let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
     let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
     let leader = leader.elect();
@@ -182,12 +182,12 @@ async fn delete_answered_with_a_status_is_observed_by_the_next_leader() {
         .create(&MAPS, "default", body.to_string().into())
         .await
         .expect("created");
-    let door = sandbox.door();
-    let standby = Process::new(door.clone(), "b").with(&second);
+    let service = sandbox.service();
+    let standby = Process::new(service.clone(), "b").with(&second);
     let maps: Cache<MetaObject> = standby.manager.caches().of(&MAPS);
     let standby = standby.elect();
     maps.synced().await;
-    door.lag().hold_at("configmaps", sandbox.revision());
+    service.lag().hold_at("configmaps", sandbox.revision());
     let key = Key::new("default", "last");
     let delete = Delete::of(map.metadata.uid);
     let response = client.delete(&MAPS, &key, &delete).await.expect("deleted");
@@ -202,7 +202,7 @@ async fn delete_answered_with_a_status_is_observed_by_the_next_leader() {
 async fn write_failing_with_an_internal_error_does_not_prevent_the_release() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
-    let api = FailingWebhookApi(sandbox.door());
+    let api = FailingWebhookApi(sandbox.service());
     let leader = Process::over(api, "a").with(&probe);
     let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
     let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
@@ -226,7 +226,7 @@ async fn write_failing_with_an_internal_error_does_not_prevent_the_release() {
 
 /// An API server with a failing webhook for config maps.
 #[derive(Clone)]
-struct FailingWebhookApi(Door);
+struct FailingWebhookApi(ApiService);
 
 impl Service<Request<Body>> for FailingWebhookApi {
     type Response = Response<ResponseBody>;

@@ -8,7 +8,7 @@ use coxswain_manager::cache::Cache;
 use coxswain_manager::controller::Unhealthy;
 use coxswain_manager::object::{Key, MetaObject, Resource};
 use coxswain_manager::serve::{Health, Probes};
-use coxswain_sandbox::{Door, ResponseBody};
+use coxswain_sandbox::{ApiService, ResponseBody};
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use kube::client::Body;
@@ -24,7 +24,7 @@ pub(super) const WIDGETS: Resource = Resource::namespaced("test.dev", "v1", "wid
 /// An API server that can be unreachable.
 #[derive(Clone)]
 pub(super) struct ToggledApi {
-    pub(super) door: Door,
+    pub(super) service: ApiService,
     pub(super) on: Arc<AtomicBool>,
 }
 
@@ -38,12 +38,12 @@ impl Service<Request<Body>> for ToggledApi {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (mut door, on) = (self.door.clone(), self.on.load(Ordering::Relaxed));
+        let (mut service, on) = (self.service.clone(), self.on.load(Ordering::Relaxed));
         Box::pin(async move {
             if !on {
                 return Err("connection refused".into());
             }
-            door.call(request).await.map_err(Into::into)
+            service.call(request).await.map_err(Into::into)
         })
     }
 }
@@ -69,7 +69,7 @@ async fn manager_without_api_server_is_live_but_not_ready_and_retries() {
     let sandbox = sandbox();
     let on = Arc::new(AtomicBool::new(false));
     let api = ToggledApi {
-        door: sandbox.door(),
+        service: sandbox.service(),
         on: on.clone(),
     };
     let probe = TestController::new(Behavior::Stops);
@@ -110,7 +110,7 @@ async fn manager_without_api_server_is_live_but_not_ready_and_retries() {
 async fn controller_waiting_for_its_crd_is_ready_with_a_note() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
-    let process = Process::new(sandbox.door(), "a").with(&probe);
+    let process = Process::new(sandbox.service(), "a").with(&probe);
     let widgets = process.manager.caches().metadata(&WIDGETS);
     *probe.unsynced.lock().expect("no panic") = vec![WIDGETS.to_string()];
     let running = process.elect();
@@ -159,7 +159,7 @@ async fn controller_waiting_for_its_crd_is_ready_with_a_note() {
 
 /// An API server that fails to list one resource and hangs for another.
 #[derive(Clone)]
-struct FaultyApi(Door);
+struct FaultyApi(ApiService);
 
 impl Service<Request<Body>> for FaultyApi {
     type Response = Response<ResponseBody>;
@@ -171,7 +171,7 @@ impl Service<Request<Body>> for FaultyApi {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let mut door = self.0.clone();
+        let mut service = self.0.clone();
         Box::pin(async move {
             let path = request.uri().path();
             if path.ends_with("/widgets") {
@@ -180,7 +180,7 @@ impl Service<Request<Body>> for FaultyApi {
             if path.ends_with("/gadgets") {
                 std::future::pending::<()>().await;
             }
-            door.call(request).await.map_err(Into::into)
+            service.call(request).await.map_err(Into::into)
         })
     }
 }
@@ -189,7 +189,7 @@ impl Service<Request<Body>> for FaultyApi {
 async fn failing_metadata_only_resource_is_noted_and_delays_no_controller() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
-    let process = Process::over(FaultyApi(sandbox.door()), "a").with(&probe);
+    let process = Process::over(FaultyApi(sandbox.service()), "a").with(&probe);
     let caches = process.manager.caches().clone();
     let gadgets = Resource::namespaced("test.dev", "v1", "gadgets", "Gadget");
     let maps: Cache<MetaObject> = caches.of(&MAPS);
@@ -222,9 +222,9 @@ async fn metrics_report_running_controllers() {
         TestController::new(Behavior::Stops),
         TestController::new(Behavior::Stops),
     );
-    let leader = Process::new(sandbox.door(), "a").with(&first).elect();
+    let leader = Process::new(sandbox.service(), "a").with(&first).elect();
     first.started(1).await;
-    let standby = Process::new(sandbox.door(), "b").with(&second).elect();
+    let standby = Process::new(sandbox.service(), "b").with(&second).elect();
     standby.env.clock.sleep(SECOND).await;
     let series = r#"running_managed_controllers{manager="coxswain",name="probe"}"#;
     assert_eq!(metric(&leader, series), Some(1.0));
@@ -245,7 +245,7 @@ async fn metrics_report_running_controllers() {
 async fn metrics_report_reconciles_of_the_most_reconciled_object() {
     let sandbox = sandbox();
     create_maps(&sandbox, ["a", "b"].map(str::to_owned)).await;
-    let mut process = Process::new(sandbox.door(), "a");
+    let mut process = Process::new(sandbox.service(), "a");
     add_requester(&mut process, RequestVerb::Get);
     let running = process.run(None);
     running.env.clock.sleep(150 * SECOND).await;
@@ -258,7 +258,7 @@ async fn metrics_report_reconciles_of_the_most_reconciled_object() {
 async fn livez_fails_only_if_a_restart_helps() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
-    let running = Process::new(sandbox.door(), "a").with(&probe).run(None);
+    let running = Process::new(sandbox.service(), "a").with(&probe).run(None);
     probe.started(1).await;
     let healthz = || check(&running, Probes::HEALTHZ, "probe");
     let livez = || check(&running, Probes::LIVEZ, "probe");

@@ -47,7 +47,7 @@ impl Reconciler for Requester {
 
 /// Creates config maps with these names.
 pub(super) async fn create_maps(sandbox: &Sandbox, names: impl IntoIterator<Item = String>) {
-    let user = Process::new(sandbox.door(), "user");
+    let user = Process::new(sandbox.service(), "user");
     let client = user.transport.unfenced("user", None);
     for name in names {
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
@@ -81,7 +81,7 @@ pub(super) fn add_requester(
 
 fn net(sandbox: &Sandbox) -> Network {
     let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
-    Network::new(sandbox.door(), clock, 1, Arc::new(|| {}))
+    Network::new(sandbox.service(), clock, 1, Arc::new(|| {}))
 }
 
 async fn at_least(counter: &mut watch::Receiver<usize>, count: usize) {
@@ -132,7 +132,7 @@ async fn stop_with_a_full_rate_limiter_releases_the_lease_within_a_second() {
         let sandbox = sandbox();
         create_maps(&sandbox, (0..10).map(|i| format!("map-{i}"))).await;
         let limit = Some(RateLimit { qps: 0.1, burst: 1 });
-        let mut process = Process::limited(sandbox.door(), "a", limit);
+        let mut process = Process::limited(sandbox.service(), "a", limit);
         let (_, mut reconciles) = add_requester(&mut process, verb);
         let clock = process.env.clock.clone();
         let running = process.elect();

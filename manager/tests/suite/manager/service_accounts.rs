@@ -20,7 +20,7 @@ fn health(running: &Running, probe: Probes) -> Health {
 #[tokio::test(start_paused = true)]
 async fn controller_without_a_token_runs_and_is_unhealthy_until_it_has_one() {
     let sandbox = sandbox();
-    let mut process = Process::new(sandbox.door(), "first");
+    let mut process = Process::new(sandbox.service(), "first");
     let admin = process.transport.unfenced("admin", None);
     // The namespace of the account does not exist.
     let accounts = ServiceAccounts::new(&process.env, admin.clone(), process.transport.clone(), "late");

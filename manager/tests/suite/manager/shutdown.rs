@@ -15,7 +15,7 @@ const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leas
 
 /// Returns the holder of the Lease.
 pub(super) async fn holder(sandbox: &coxswain_sandbox::Sandbox) -> String {
-    let other = Process::new(sandbox.door(), "other");
+    let other = Process::new(sandbox.service(), "other");
     let client = other.transport.client("other", None);
     let key = Key::new("kube-system", "coxswain");
     let lease: Value = client.get(&LEASES, &key).await.expect("a lease");
@@ -29,7 +29,7 @@ pub(super) async fn holder(sandbox: &coxswain_sandbox::Sandbox) -> String {
 async fn orderly_shutdown_releases_the_lease() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
-    let running = Process::new(sandbox.door(), "a").with(&probe).elect();
+    let running = Process::new(sandbox.service(), "a").with(&probe).elect();
     probe.started(1).await;
     assert_eq!(holder(&sandbox).await, "a");
     running.stop().await.expect("an orderly shutdown");
@@ -40,7 +40,7 @@ async fn orderly_shutdown_releases_the_lease() {
 async fn shutdown_timeout_names_running_controllers_and_keeps_the_lease() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::IgnoresStop);
-    let running = Process::new(sandbox.door(), "a").with(&probe).elect();
+    let running = Process::new(sandbox.service(), "a").with(&probe).elect();
     probe.started(1).await;
     let clock = running.env.clock.clone();
     let before = clock.now();
@@ -60,7 +60,7 @@ async fn shutdown_timeout_names_running_controllers_and_keeps_the_lease() {
 async fn write_with_unknown_outcome_keeps_the_lease() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
-    let process = Process::new(sandbox.door(), "a").with(&probe);
+    let process = Process::new(sandbox.service(), "a").with(&probe);
     let client = process.manager.client("probe");
     let fence = process.manager.fence().clone();
     let running = process.elect();
@@ -85,9 +85,9 @@ async fn standby_stops_without_running_controllers() {
         TestController::new(Behavior::Stops),
         TestController::new(Behavior::Stops),
     );
-    let leader = Process::new(sandbox.door(), "a").with(&first).elect();
+    let leader = Process::new(sandbox.service(), "a").with(&first).elect();
     first.started(1).await;
-    let standby = Process::new(sandbox.door(), "b").with(&second).elect();
+    let standby = Process::new(sandbox.service(), "b").with(&second).elect();
     standby.stop().await.expect("an orderly shutdown");
     assert_eq!(second.counts(), (0, 0));
     assert_eq!(holder(&sandbox).await, "a");
@@ -98,7 +98,7 @@ async fn standby_stops_without_running_controllers() {
 async fn dropping_the_tasks_cancels_the_manager() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
-    let running = Process::new(sandbox.door(), "a").with(&probe).elect();
+    let running = Process::new(sandbox.service(), "a").with(&probe).elect();
     probe.started(1).await;
     let ended = running.ended;
     drop(running.tasks);
@@ -109,7 +109,7 @@ async fn dropping_the_tasks_cancels_the_manager() {
 async fn failed_controller_ends_the_manager_and_keeps_the_lease() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Fails);
-    let running = Process::new(sandbox.door(), "a").with(&probe).elect();
+    let running = Process::new(sandbox.service(), "a").with(&probe).elect();
     let error = running.ended.await.expect("no panic").expect_err("a failure");
     assert!(matches!(&error, ManagerError::Failed { .. }), "{error}");
     assert_eq!(
@@ -123,7 +123,7 @@ async fn failed_controller_ends_the_manager_and_keeps_the_lease() {
 async fn leadership_changes_are_recorded_as_events() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
-    let process = Process::new(sandbox.door(), "a").with(&probe);
+    let process = Process::new(sandbox.service(), "a").with(&probe);
     let events = process.transport.unfenced("events", None);
     let recorder =
         Recorder::start(&process.env, events, "coxswain", "a", &process.registry).expect("a recorder");

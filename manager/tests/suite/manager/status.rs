@@ -36,9 +36,9 @@ async fn create(running: &Running, name: &str) {
 #[tokio::test(start_paused = true)]
 async fn status_shows_leader_controllers_caches_and_errors() {
     let sandbox = sandbox();
-    let (leader, status) = start(Process::new(sandbox.door(), "a")).await;
+    let (leader, status) = start(Process::new(sandbox.service(), "a")).await;
     leader.env.clock.sleep(10 * SECOND).await;
-    let (standby, standby_status) = start(Process::new(sandbox.door(), "bb")).await;
+    let (standby, standby_status) = start(Process::new(sandbox.service(), "bb")).await;
     create(&leader, "text").await;
     for name in ["1000", "1001", "1002"] {
         create(&leader, name).await;
@@ -124,7 +124,7 @@ async fn status_shows_leader_controllers_caches_and_errors() {
 #[tokio::test(start_paused = true)]
 async fn series_are_bounded_and_an_overdue_item_is_shown_as_unhealthy() {
     let sandbox = sandbox();
-    let mut process = Process::new(sandbox.door(), "a");
+    let mut process = Process::new(sandbox.service(), "a");
     add(&mut process, &MAPS);
     let status = process.manager.status("v1.2.3", None);
     let running = process.run(None);

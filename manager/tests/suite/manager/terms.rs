@@ -13,7 +13,7 @@ const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leas
 async fn controllers_run_without_election_until_stopped() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
-    let running = Process::new(sandbox.door(), "a").with(&probe).run(None);
+    let running = Process::new(sandbox.service(), "a").with(&probe).run(None);
     probe.started(1).await;
     running.stop().await.expect("an orderly shutdown");
     assert_eq!(probe.counts(), (1, 1));
@@ -26,9 +26,9 @@ async fn standby_takes_over_immediately_after_an_orderly_shutdown() {
         TestController::new(Behavior::Stops),
         TestController::new(Behavior::Stops),
     );
-    let leader = Process::new(sandbox.door(), "a").with(&first).elect();
+    let leader = Process::new(sandbox.service(), "a").with(&first).elect();
     first.started(1).await;
-    let standby = Process::new(sandbox.door(), "b").with(&second).elect();
+    let standby = Process::new(sandbox.service(), "b").with(&second).elect();
     let clock = standby.env.clock.clone();
     assert!(clock.timeout(60 * SECOND, second.started(1)).await.is_none());
 
@@ -44,10 +44,10 @@ async fn standby_takes_over_immediately_after_an_orderly_shutdown() {
 async fn leader_that_loses_its_lease_continues_as_standby() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
-    let running = Process::new(sandbox.door(), "a").with(&probe).elect();
+    let running = Process::new(sandbox.service(), "a").with(&probe).elect();
     probe.started(1).await;
 
-    let other = Process::new(sandbox.door(), "other")
+    let other = Process::new(sandbox.service(), "other")
         .transport
         .unfenced("other", None);
     let patch = json!({"spec": {"holderIdentity": "other", "leaseDurationSeconds": 15}});

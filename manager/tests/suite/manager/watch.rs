@@ -54,7 +54,7 @@ async fn controller_is_unhealthy_when_its_watch_had_no_contact_for_10_minutes() 
     let sandbox = sandbox();
     let on = Arc::new(AtomicBool::new(true));
     let api = ToggledApi {
-        door: sandbox.door(),
+        service: sandbox.service(),
         on: on.clone(),
     };
     let mut process = Process::over(api, "a");
@@ -98,7 +98,7 @@ async fn controller_is_unhealthy_when_its_watch_had_no_contact_for_10_minutes() 
 #[tokio::test(start_paused = true)]
 async fn controller_that_waits_for_a_missing_crd_stays_healthy() {
     let sandbox = sandbox();
-    let mut process = Process::new(sandbox.door(), "a");
+    let mut process = Process::new(sandbox.service(), "a");
     let widgets = add(&mut process, &WIDGETS);
     let running = process.run(None);
     running.env.clock.sleep(1000 * SECOND).await;

@@ -27,7 +27,7 @@ struct State {
 }
 
 pub struct FaultInjector {
-    door: coxswain_sandbox::Door,
+    service: coxswain_sandbox::ApiService,
     faults: Faults,
 }
 
@@ -65,8 +65,8 @@ impl Faults {
 }
 
 impl FaultInjector {
-    pub fn new(door: coxswain_sandbox::Door, faults: Faults) -> Self {
-        Self { door, faults }
+    pub fn new(service: coxswain_sandbox::ApiService, faults: Faults) -> Self {
+        Self { service, faults }
     }
 }
 
@@ -106,6 +106,6 @@ impl Service<Request<Body>> for FaultInjector {
                     .map(|(_, fault)| fault)
             })
         };
-        send(&mut self.door, request, fault)
+        send(&mut self.service, request, fault)
     }
 }

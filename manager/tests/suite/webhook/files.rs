@@ -79,7 +79,13 @@ async fn changed_files_are_served_unless_invalid() {
     let (registry, checks) = (Registry::new(), Checks::new());
     let tasks = TaskSet::new();
     let env = Env::starting_at(start(), 1, &tasks);
-    let transport = Transport::from_service(cluster.sandbox.door(), "sandbox", "test", &env.clock, &registry);
+    let transport = Transport::from_service(
+        cluster.sandbox.service(),
+        "sandbox",
+        "test",
+        &env.clock,
+        &registry,
+    );
     let options = Options {
         name: "coxswain",
         limit: None,

@@ -388,7 +388,7 @@ async fn a_service_of_the_cluster(_: Cluster) {
         services,
         ..Options::default()
     });
-    let api = Api::new(kube::Client::new(sandbox.door(), "default"));
+    let api = Api::new(kube::Client::new(sandbox.service(), "default"));
     let mut client = webhook.client("/");
     let hook = |name: &str, client: &Value| {
         let mut hook = webhook.hook(NAME, "/", &["configmaps"]);

@@ -144,6 +144,6 @@ impl Managers {
 }
 
 fn transport(sandbox: &Sandbox, env: &Env, registry: &Registry) -> Result<Transport, TourError> {
-    let transport = Transport::from_service(sandbox.door(), "sandbox", "coxswain", &env.clock, registry);
+    let transport = Transport::from_service(sandbox.service(), "sandbox", "coxswain", &env.clock, registry);
     Ok(transport.map_err(crate::error::ProcessError::from)?)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use coxswain_manager::env::Clock;
-use coxswain_sandbox::Door;
+use coxswain_sandbox::ApiService;
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -19,7 +19,7 @@ use crate::randomized::{self, DesiredStates};
 #[derive(Clone)]
 pub struct Audited {
     pub api: FaultInjector,
-    pub plain: Door,
+    pub plain: ApiService,
     pub audit: Audit,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coxswain_manager::env::{Clock, Rng, Tasks};
 use coxswain_manager::object::Resource;
-use coxswain_sandbox::Door;
+use coxswain_sandbox::ApiService;
 use futures_util::StreamExt as _;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
@@ -24,8 +24,8 @@ pub const KINDS: [Resource; 4] = [MAPS, WIDGETS, GADGETS, ROLES];
 
 #[derive(Clone)]
 pub struct FaultInjector {
-    door: Door,
-    direct: Door,
+    service: ApiService,
+    direct: ApiService,
     clock: Clock,
     tasks: Tasks,
     rng: Rng,
@@ -66,9 +66,16 @@ enum Fault {
 }
 
 impl FaultInjector {
-    pub fn new(door: Door, direct: Door, clock: &Clock, tasks: Tasks, rng: Rng, audit: &Audit) -> Self {
+    pub fn new(
+        service: ApiService,
+        direct: ApiService,
+        clock: &Clock,
+        tasks: Tasks,
+        rng: Rng,
+        audit: &Audit,
+    ) -> Self {
         Self {
-            door,
+            service,
             direct,
             clock: clock.clone(),
             tasks,
@@ -84,7 +91,7 @@ impl FaultInjector {
     }
 
     pub fn lag(&self) -> &coxswain_sandbox::Lag {
-        self.door.lag()
+        self.service.lag()
     }
 
     pub fn end_watches(&self) {
@@ -162,15 +169,15 @@ impl FaultInjector {
 
     /// Executes a request and audits its effect.
     async fn execute(&self, request: Request<Body>, operation: &str, sent: Instant) -> Reply {
-        let mut door = self.door.clone();
+        let mut service = self.service.clone();
         if request.method() == Method::GET {
-            return Ok(door.call(request).await?);
+            return Ok(service.call(request).await?);
         }
         if request.method() == Method::DELETE && self.rng.below(100) < self.with(|it| it.request_percent) {
             self.adopt_object(request.uri().path()).await?;
         }
         let before = self.objects().await;
-        let response = door.call(request).await?;
+        let response = service.call(request).await?;
         let (head, body) = response.into_parts();
         let body = body.collect().await?.to_bytes();
         let after = self.objects().await;
@@ -218,7 +225,7 @@ impl FaultInjector {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let response = self.door.clone().call(request).await?;
+        let response = self.service.clone().call(request).await?;
         Ok(response.map(|body| {
             let lines = BodyStream::new(body).take_until(Box::pin(end.cancelled_owned()));
             StreamBody::new(lines).boxed_unsync()

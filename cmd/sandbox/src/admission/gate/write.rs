@@ -1,0 +1,195 @@
+//! Writes in steps, between which webhooks are asked. Each is what its namesake without a gate is, and leaves the work to it
+//! if the gate is open.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::admission::gate::{Gate, LATE};
+use crate::endpoints::Api;
+use crate::endpoints::create::{NAME_ATTEMPTS, check_namespace};
+use crate::endpoints::delete::{DeleteOptions, Outcome};
+use crate::endpoints::update::{Part, Update};
+use crate::resource::Resource;
+use crate::status::{ApiError, Result};
+use crate::{fieldmanager, meta};
+
+/// What a request makes of an object.
+pub(crate) trait Writing {
+    /// The object as webhooks are shown it.
+    fn shown<'v>(&self, object: &'v Value) -> Result<Cow<'v, Value>>;
+    /// What the client wants, of what it is shown.
+    fn wanted(&mut self, old: &Value) -> Result<Value>;
+    /// The object that follows from it.
+    fn next(&mut self, old: &Value, wanted: Value) -> Result<Value>;
+}
+
+/// A request that is about the object itself.
+pub(crate) struct Plain<F>(pub F);
+
+impl<F: FnMut(&Value) -> Result<Value>> Writing for Plain<F> {
+    fn shown<'v>(&self, object: &'v Value) -> Result<Cow<'v, Value>> {
+        Ok(Cow::Borrowed(object))
+    }
+
+    fn wanted(&mut self, old: &Value) -> Result<Value> {
+        (self.0)(old)
+    }
+
+    fn next(&mut self, _: &Value, wanted: Value) -> Result<Value> {
+        Ok(wanted)
+    }
+}
+
+impl Gate<'_> {
+    /// Creates a decoded object, and returns it as it is served.
+    pub async fn create(&self, mut value: Value, dry_run: bool) -> Result<Value> {
+        let (api, res, namespace) = (self.api, &self.call.res, &self.call.namespace);
+        if self.is_open() {
+            return api.create_object(res, namespace, value, dry_run);
+        }
+        check_namespace(res, namespace, &mut value)?;
+        for field in [
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+        ] {
+            meta::set(&mut value, field, Value::Null);
+        }
+        if res.namespaced {
+            api.check_namespace_open(res, meta::name(&value), namespace)?;
+        }
+        let review = self.creating(dry_run);
+        let value = review.mutate(value, None).await?;
+        let generated = meta::name(&value).is_empty() && !meta::text(&value, "generateName").is_empty();
+        let mut outcome = Err(ApiError::internal("no attempt was made"));
+        for _ in 0..NAME_ATTEMPTS {
+            let prepared = api.prepare(res, namespace, value.clone(), dry_run)?;
+            review.validate(Some(&prepared), None).await?;
+            outcome = match api.commit_prepared(res, namespace, prepared, dry_run) {
+                // Somebody else has taken an address meanwhile: another one is chosen, if that is left to us.
+                None => continue,
+                Some(outcome) => outcome,
+            };
+            if !(generated && outcome.as_ref().is_err_and(|e| e.reason == "AlreadyExists")) {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// What becomes of an object that is not stored, but does something: it is created all the same.
+    pub async fn mutate_new(&self, value: Value, dry_run: bool) -> Result<Value> {
+        if self.is_open() {
+            return Ok(value);
+        }
+        self.creating(dry_run).mutate(value, None).await
+    }
+
+    /// Whether such an object may do it.
+    pub async fn validate_new(&self, value: &Value, dry_run: bool) -> Result<()> {
+        if self.is_open() {
+            return Ok(());
+        }
+        self.creating(dry_run).validate(Some(value), None).await
+    }
+
+    /// Replaces the object of the request by what `writing` makes of it, and returns the result as it is served.
+    pub async fn update(&self, part: Part, dry_run: bool, mut writing: impl Writing) -> Result<Value> {
+        let (api, res, namespace) = (self.api, &self.call.res, &self.call.namespace);
+        let name = self.call.name();
+        if self.is_open() {
+            return api.update(res, namespace, name, part, dry_run, |old| {
+                let wanted = writing.wanted(old)?;
+                writing.next(old, wanted)
+            });
+        }
+        let key = self.call.key();
+        let review = self.updating(dry_run);
+        // Who loses a race starts over, as long as there is time.
+        while !self.is_late() {
+            let current = api
+                .store
+                .get(&res.collection, &key)
+                .ok_or_else(|| ApiError::not_found(res, name))?;
+            let old = Api::served(res, &current);
+            let wanted = writing.wanted(&old)?;
+            let shown = writing.shown(&old)?;
+            let wanted = review.mutate(wanted, Some(&shown)).await?;
+            let new = writing.next(&old, wanted)?;
+            let next = api.prepare_update(res, namespace, part, &old, new)?;
+            review
+                .validate(Some(&*writing.shown(&next)?), Some(&shown))
+                .await?;
+            if fieldmanager::is_same(&old, &next) {
+                return Ok(old);
+            }
+            let update = Update {
+                res,
+                namespace,
+                name,
+                part,
+                dry_run,
+            };
+            if let Some(updated) = api.commit_prepared_update(&update, &current, &old, next)? {
+                return Ok(updated);
+            }
+        }
+        Err(ApiError::timeout(LATE))
+    }
+
+    /// Deletes one object as far as it can be deleted now.
+    pub async fn delete(&self, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Outcome> {
+        let (api, res) = (self.api, &self.call.res);
+        if self.is_open() {
+            return api.delete_object(res, namespace, name, options);
+        }
+        let key = meta::key(namespace, name);
+        let mut steps = DeleteOptions {
+            // A pod without time is marked, and then removed, and each is asked about.
+            stepwise: !options.dry_run,
+            ..options.clone()
+        };
+        while !self.is_late() {
+            let current = api
+                .store
+                .get(&res.collection, &key)
+                .ok_or_else(|| ApiError::not_found(res, name))?;
+            let object = Api::served(res, &current);
+            steps.seen = None;
+            let Some(shown) = api.deletion_to_ask_about(res, &object, &steps)? else {
+                return api.delete_object(res, namespace, name, options);
+            };
+            self.deleting(shown.shown(), options.dry_run)
+                .let_go(&object)
+                .await?;
+            steps.seen = Some(current.revision);
+            match api.delete_object(res, namespace, name, &steps) {
+                Ok(Outcome::Marked(marked)) if is_to_go(res, &marked) && steps.stepwise => {
+                    steps.stepwise = false;
+                    steps.grace = shown.grace;
+                    if steps.resource_version.is_some() {
+                        steps.resource_version = Some(meta::text(&marked, "resourceVersion").to_owned());
+                    }
+                }
+                Err(error) if error.code == 409 && self.moved(&key, current.revision) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(ApiError::timeout(LATE))
+    }
+
+    /// Whether an object is no longer the version that somebody was asked about.
+    fn moved(&self, key: &str, revision: u64) -> bool {
+        let present = self.api.store.get(&self.call.res.collection, key);
+        present.is_none_or(|present| present.revision != revision)
+    }
+}
+
+/// Whether a pod that was just marked has no time left, and nobody who holds it.
+fn is_to_go(res: &Resource, marked: &Value) -> bool {
+    res.collection == "pods"
+        && marked["metadata"]["deletionGracePeriodSeconds"] == 0
+        && meta::finalizers(marked).is_empty()
+}

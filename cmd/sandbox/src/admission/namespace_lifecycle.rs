@@ -1,0 +1,226 @@
+//! Namespaces: what may be created in them, and how they go away with all that is in them.
+//!
+//! On a cluster a controller empties a namespace that is marked for deletion. There is none here, so the API does it
+//! itself, in the request that marks it (see `emptying`).
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::admission::gate::{Gate, Plain};
+use crate::admission::webhook;
+use crate::endpoints::delete::{DeleteOptions, Outcome, check_container_preconditions, gc_finalizers};
+use crate::endpoints::update::Part;
+use crate::endpoints::{Api, Reply, decode};
+use crate::resource::Resource;
+use crate::status::{ApiError, Result};
+use crate::storage::{Object, StoreError};
+use crate::{fieldmanager, meta};
+
+pub(crate) const NAMESPACES: &str = "namespaces";
+/// How often a deletion that lost a race against a write starts over.
+const ATTEMPTS: usize = 16;
+/// The namespaces that exist from the start; the first three cannot be deleted.
+const INITIAL: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+impl Api {
+    /// What every cluster has before anybody asks.
+    pub(crate) fn bootstrap(&self) {
+        let create = |plural: &str, namespace: &str, object: Value| {
+            let Some(res) = self.registry().find("", "v1", plural) else {
+                return;
+            };
+            let decoded = decode::object(
+                &res,
+                object,
+                Vec::new(),
+                decode::FieldValidation::Ignore,
+                decode::Stage::Sent,
+            );
+            let made = decoded.and_then(|mut d| {
+                fieldmanager::track(&res, &self.server(""), None, &mut d.value);
+                self.create_object(&res, namespace, d.value, false)
+            });
+            if let Err(error) = made {
+                tracing::error!(
+                    resource = plural,
+                    error = error.message,
+                    "Could not create an initial object"
+                );
+            }
+        };
+        for name in INITIAL {
+            create(NAMESPACES, "", json!({"metadata": {"name": name}}));
+        }
+        self.create_system_priorities();
+        self.create_bootstrap_roles();
+        let labels = json!({"component": "apiserver", "provider": "kubernetes"});
+        let ports = json!([{"name": "https", "port": 443, "targetPort": 6443}]);
+        let spec = json!({"clusterIP": "10.0.0.1", "ipFamilyPolicy": "SingleStack", "ports": ports});
+        create(
+            "services",
+            "default",
+            json!({"metadata": {"name": "kubernetes", "labels": labels}, "spec": spec}),
+        );
+    }
+
+    /// Nothing is created in a namespace that does not exist or is going away.
+    pub(crate) fn check_namespace_open(&self, res: &Resource, name: &str, namespace: &str) -> Result<()> {
+        match self.store.get(NAMESPACES, namespace) {
+            Some(ns) if !ns.terminating => Ok(()),
+            _ => Err(self.namespace_refusal(res, name, namespace)),
+        }
+    }
+
+    pub(crate) fn namespace_refusal(&self, res: &Resource, name: &str, namespace: &str) -> ApiError {
+        if self.store.get(NAMESPACES, namespace).is_some() {
+            ApiError::namespace_terminating(res, name, namespace)
+        } else {
+            ApiError::namespace_not_found(namespace)
+        }
+    }
+
+    pub(crate) fn delete_namespace(
+        &self,
+        res: &Resource,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Outcome> {
+        let check = |object: &Value| check_container_preconditions(res, object, options);
+        let current = self
+            .store
+            .get(NAMESPACES, name)
+            .ok_or_else(|| ApiError::not_found(res, name))?;
+        check(&Self::served(res, &current))?;
+        check_deletable(res, name)?;
+        if current.terminating {
+            return self.delete_again(res, name, &Self::served(res, &current), options);
+        }
+        self.mark_namespace(res, name, options)
+    }
+
+    /// The first request only marks it, even if nothing holds it.
+    fn mark_namespace(&self, res: &Resource, name: &str, options: &DeleteOptions) -> Result<Outcome> {
+        for _ in 0..ATTEMPTS {
+            let current = self
+                .store
+                .get(NAMESPACES, name)
+                .ok_or_else(|| ApiError::not_found(res, name))?;
+            let mut next = Self::served(res, &current);
+            check_container_preconditions(res, &next, options)?;
+            self.mark(&mut next);
+            // A namespace does not say for how long it may go on.
+            meta::set(&mut next, "deletionGracePeriodSeconds", Value::Null);
+            meta::set_path(&mut next, "status.phase", "Terminating".into());
+            let finalizers = gc_finalizers(res, &next, options);
+            meta::set(&mut next, "finalizers", finalizers);
+            if options.dry_run {
+                return Ok(Outcome::Marked(next));
+            }
+            let draft = Self::draft(res, next);
+            match self.store.replace(NAMESPACES, name, current.revision, draft) {
+                Ok(marked) => {
+                    self.empty_namespace(name);
+                    return Ok(Outcome::Marked(Self::served(res, &marked)));
+                }
+                Err(StoreError::Changed) => {}
+                Err(StoreError::Missing) => return Err(ApiError::not_found(res, name)),
+                Err(other) => return Err(ApiError::internal(other.to_string())),
+            }
+        }
+        Err(ApiError::modified(res, name))
+    }
+
+    /// While its content is being removed, a second request changes nothing; after that it is an object like any other.
+    fn delete_again(
+        &self,
+        res: &Resource,
+        name: &str,
+        present: &Value,
+        options: &DeleteOptions,
+    ) -> Result<Outcome> {
+        let emptied = present["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty);
+        if emptied {
+            return self.delete_plain(res, "", name, options);
+        }
+        if !options.dry_run {
+            self.empty_namespace(name);
+        }
+        Ok(Outcome::Marked(present.clone()))
+    }
+
+    /// Deletes as far as it can be done now, however many others write the object meanwhile: each of them can do so a
+    /// number of times only before it is gone or marked.
+    pub(crate) fn delete_for_good(&self, res: &Resource, namespace: &str, name: &str) {
+        let options = DeleteOptions::background();
+        // One that is gone, or waits for its finalizers, is as deleted as it can be.
+        while self
+            .delete_object(res, namespace, name, &options)
+            .is_err_and(|error| error.code == 409)
+        {}
+    }
+
+    /// What follows from an object's removal: the container that waited for it may go.
+    pub(crate) fn after_removal(&self, res: &Resource, removed: &Arc<Object>) {
+        if let Some((namespace, _)) = removed.key.split_once('/') {
+            self.refurnish_namespace(res, namespace, &removed.key);
+            self.empty_namespace(namespace);
+            if !self.is_emptying(namespace) {
+                self.update_quotas(res, namespace);
+            }
+        }
+        if res.collection == crate::controllers::role_aggregation::COLLECTION {
+            self.aggregate_roles();
+        }
+        if matches!(res.collection.as_str(), webhook::MUTATING | webhook::VALIDATING) {
+            self.refresh_hooks();
+        }
+        if res.collection == crate::apiextensions::establish::COLLECTION {
+            self.crd_removed();
+        } else if let Some(custom) = &res.custom {
+            self.finish_crd(&custom.crd);
+        }
+    }
+
+    /// PUT of `/finalize`: an update that may take the finalizers of the spec away.
+    pub(crate) async fn finalize_namespace(&self, gate: &Gate<'_>) -> Result<Reply> {
+        let call = gate.call;
+        let dry_run = call.dry_run("UpdateOptions")?;
+        let writer = self.writer(call, "UpdateOptions", Some("finalize"))?;
+        let decode::Decoded { value, warnings } = decode::body(call, "UpdateOptions")?;
+        crate::endpoints::update::check_name(meta::name(&value), call.name())?;
+        let produce = |old: &Value| {
+            crate::endpoints::update::check_uid(&call.res, old, &value)?;
+            let mut value = value.clone();
+            fieldmanager::track(&call.res, &writer, Some(old), &mut value);
+            Ok(value)
+        };
+        let updated = gate.update(Part::Finalize, dry_run, Plain(produce)).await?;
+        Ok(Reply::object(200, updated).warn(warnings))
+    }
+
+    /// A change that the server itself makes: no client's rules apply, only that the version has not moved.
+    pub(crate) fn mutate(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        name: &str,
+        dry_run: bool,
+        mut change: impl FnMut(&mut Value) -> Result<()>,
+    ) -> Result<Value> {
+        self.update(res, namespace, name, Part::Server, dry_run, |current| {
+            let mut next = current.clone();
+            change(&mut next)?;
+            Ok(next)
+        })
+    }
+}
+
+/// Some namespaces are there for ever.
+pub(crate) fn check_deletable(res: &Resource, name: &str) -> Result<()> {
+    if INITIAL[..3].contains(&name) {
+        let why = "this namespace may not be deleted";
+        return Err(ApiError::forbidden(res, name, why));
+    }
+    Ok(())
+}

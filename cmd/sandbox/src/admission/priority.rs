@@ -1,0 +1,97 @@
+//! The priority of pods: looked up by the name of its class when a pod is created.
+
+use serde_json::{Value, json};
+
+use crate::endpoints::{Api, decode};
+use crate::meta;
+use crate::resource::Resource;
+use crate::status::{ApiError, Result};
+
+const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
+/// The classes that every cluster has.
+const SYSTEM: [(&str, i64); 2] = [
+    ("system-cluster-critical", 2_000_000_000),
+    ("system-node-critical", 2_000_001_000),
+];
+
+/// Refuses what only the class of a pod's runtime may say, as there are no such classes here. Said of pods that are right.
+pub(crate) fn check_overhead(res: &Resource, pod: &Value) -> Result<()> {
+    if res.collection != "pods" || !pod["spec"]["overhead"].is_object() {
+        return Ok(());
+    }
+    let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+    Err(ApiError::forbidden(res, meta::name(pod), why))
+}
+
+impl Api {
+    /// The classes that exist from the start.
+    pub(crate) fn create_system_priorities(&self) {
+        let Some(res) = self.registry().find("scheduling.k8s.io", "v1", "priorityclasses") else {
+            return;
+        };
+        for (name, value) in SYSTEM {
+            let class = json!({"metadata": {"name": name}, "value": value});
+            let decoded = decode::object(
+                &res,
+                class,
+                Vec::new(),
+                decode::FieldValidation::Ignore,
+                decode::Stage::Sent,
+            );
+            // Not validated: the names are reserved for exactly these.
+            let stored = decoded.map(|mut d| {
+                self.fill_system_fields(&mut d.value);
+                crate::registry::prepare_create(&res, &mut d.value);
+                self.store.create(CLASSES, name, Self::draft(&res, d.value), &[])
+            });
+            if !matches!(stored, Ok(Ok(_))) {
+                tracing::error!(name, "Could not create an initial priority class");
+            }
+        }
+    }
+
+    /// Fills in what the class of a pod says, or the default class, or nothing.
+    pub(crate) fn set_priority(&self, res: &Resource, pod: &mut Value) -> Result<()> {
+        let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default();
+        let class = if name.is_empty() {
+            self.default_class()
+        } else {
+            let why = format!("no PriorityClass with name {name} was found");
+            let found = self.store.get(CLASSES, name);
+            Some(
+                found
+                    .ok_or_else(|| ApiError::forbidden(res, meta::name(pod), &why))?
+                    .value(),
+            )
+        };
+        let value = class.as_ref().and_then(|c| c["value"].as_i64()).unwrap_or(0);
+        let policy = class
+            .as_ref()
+            .and_then(|c| c["preemptionPolicy"].as_str())
+            .unwrap_or("PreemptLowerPriority");
+        if let Some(class) = &class {
+            meta::set_path(pod, "spec.priorityClassName", meta::name(class).into());
+        }
+        if let Some(asked) = pod["spec"]["priority"].as_i64().filter(|asked| *asked != value) {
+            let why = format!(
+                "the integer value of priority ({asked}) must not be provided in pod spec; priority admission controller \
+                 computed {value} from the given PriorityClass name"
+            );
+            return Err(ApiError::forbidden(res, meta::name(pod), &why));
+        }
+        meta::set_path(pod, "spec.priority", value.into());
+        meta::set_path(pod, "spec.preemptionPolicy", policy.into());
+        Ok(())
+    }
+
+    /// The class for pods that name none: of several the one with the least value.
+    fn default_class(&self) -> Option<Value> {
+        let snapshot = self.store.snapshot(CLASSES, "", None, None).ok()?;
+        let classes = snapshot
+            .objects
+            .iter()
+            .map(|o| o.value())
+            .filter(|c| c["globalDefault"] == true);
+        classes.min_by_key(|c| c["value"].as_i64().unwrap_or(0))
+    }
+}

@@ -1,0 +1,250 @@
+//! Custom resources: what holds for all of them. Their schemas say the rest.
+
+use serde_json::Value;
+
+use crate::field::{FieldError, json_type};
+use crate::registry::Rules;
+use crate::registry::json::{keep, keep_meta, set, text};
+use crate::resource::Resource;
+
+/// Names, and no unconditional updates.
+pub(crate) const RULES: Rules = Rules {
+    generation: Some(changed),
+    unconditional_update: false,
+    ..Rules::GENERIC
+};
+
+/// A new object: with a status endpoint, status is not for the creator to say.
+pub(crate) fn prepare_create(res: &Resource, obj: &mut Value) {
+    if res.status {
+        crate::registry::json::remove(obj, "status");
+    }
+}
+
+/// What the schema, and the scale endpoint, have against a new object.
+pub(crate) fn validate_create(res: &Resource, obj: &Value, errors: &mut Vec<FieldError>) {
+    if let Some(custom) = &res.custom {
+        validate_scale(res, obj, errors);
+        custom.schema.validate_create(obj, errors);
+    }
+}
+
+/// What they have against a changed one.
+pub(crate) fn validate_update(res: &Resource, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    if let Some(custom) = &res.custom {
+        if let Some(wrong) = wrong_version(res, new) {
+            errors.push(wrong);
+            return;
+        }
+        validate_scale(res, new, errors);
+        custom.schema.validate_update(old, new, errors);
+    }
+}
+
+/// What they have against a changed status.
+pub(crate) fn validate_status(res: &Resource, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    if let Some(custom) = &res.custom {
+        if let Some(wrong) = wrong_version(res, new) {
+            errors.push(wrong);
+            return;
+        }
+        validate_scale_status(res, new, errors);
+        custom.schema.validate_status(old, new, errors);
+    }
+}
+
+/// The numbers of the scale endpoint must be ones that a scale can hold.
+fn validate_scale(res: &Resource, obj: &Value, errors: &mut Vec<FieldError>) {
+    if let Some(scale) = &res.scale {
+        validate_number(&scale.spec_replicas, obj, errors);
+    }
+    validate_scale_status(res, obj, errors);
+}
+
+fn validate_scale_status(res: &Resource, obj: &Value, errors: &mut Vec<FieldError>) {
+    let Some(scale) = &res.scale else {
+        return;
+    };
+    validate_number(&scale.status_replicas, obj, errors);
+    if let Some(path) = &scale.selector {
+        let wrong = match found(path, obj) {
+            Ok(Some(value)) if !value.is_string() => not_a(path, value, "string"),
+            Ok(_) => return,
+            Err(wrong) => wrong,
+        };
+        errors.push(FieldError::invalid(format!(".{path}"), "", wrong));
+    }
+}
+
+fn validate_number(path: &str, obj: &Value, errors: &mut Vec<FieldError>) {
+    let (number, wrong) = match found(path, obj) {
+        Ok(None) => return,
+        Ok(Some(value)) => match value.as_i64() {
+            None => (0, not_a(path, value, "integer")),
+            Some(number) if number < 0 => (number, "should be a non-negative integer".to_owned()),
+            Some(number) if number > i64::from(i32::MAX) => {
+                (number, format!("should be less than or equal to {}", i32::MAX))
+            }
+            Some(_) => return,
+        },
+        Err(wrong) => (0, wrong),
+    };
+    errors.push(FieldError::invalid(format!(".{path}"), number, wrong));
+}
+
+/// What stands at a dotted path, if anything does, or what stands in the way.
+fn found<'v>(path: &str, obj: &'v Value) -> std::result::Result<Option<&'v Value>, String> {
+    let mut here = obj;
+    let mut end = 0;
+    for part in path.split('.') {
+        end += part.len();
+        here = match here {
+            Value::Null => return Ok(None),
+            Value::Object(map) => match map.get(part) {
+                Some(value) => value,
+                None => return Ok(None),
+            },
+            other => return Err(not_a(&path[..end], other, "object")),
+        };
+        end += 1;
+    }
+    Ok(Some(here))
+}
+
+fn not_a(path: &str, value: &Value, wanted: &str) -> String {
+    format!(".{path}: expected {wanted}, found {}", json_type(value))
+}
+
+/// What is wrong with the version that an object says it is of.
+fn wrong_version(res: &Resource, obj: &Value) -> Option<FieldError> {
+    let (said, expected) = (text(&obj["apiVersion"]), res.api_version());
+    (!said.is_empty() && said != expected)
+        .then(|| FieldError::invalid("apiVersion", said, format!("must be {expected}")))
+}
+
+/// Whether the generation counts this change: anything outside the metadata. With a status endpoint, status has been
+/// put back by now, so that it never counts.
+fn changed(old: &Value, new: &Value) -> bool {
+    let relevant = |obj: &Value| {
+        let mut obj = obj.clone();
+        crate::registry::json::remove(&mut obj, "metadata");
+        obj
+    };
+    relevant(old) != relevant(new)
+}
+
+/// The status endpoint takes status and nothing else.
+pub(crate) fn prepare_status(old: &Value, new: &mut Value) {
+    let sent = new.clone();
+    *new = old.clone();
+    keep(&sent, new, "status");
+    keep_meta(&sent, new, "managedFields");
+    // The version that the client speaks, which need not be the one that is stored.
+    for key in ["apiVersion", "kind"] {
+        if !sent[key].is_null() {
+            set(new, key, sent[key].clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use crate::registry::{prepare_create, prepare_status, prepare_update, validate_create};
+    use crate::resource::{Custom, Resource};
+
+    fn widgets(status: bool) -> Resource {
+        Resource {
+            group: "x.io".into(),
+            version: "v1".into(),
+            kind: "Widget".into(),
+            list_kind: "WidgetList".into(),
+            plural: "widgets".into(),
+            singular: "widget".into(),
+            short_names: vec![],
+            categories: vec![],
+            namespaced: true,
+            status,
+            scale: None,
+            collection: "widgets.x.io".into(),
+            stored_as: "x.io/v1".into(),
+            custom: Some(Arc::new(Custom {
+                crd: "widgets.x.io".into(),
+                uid: String::new(),
+                openapi: None,
+                schema: Arc::new(crate::apiextensions::structural::Schema::compile(
+                    &serde_json::json!({"type": "object"}),
+                )),
+                stored: Arc::new(crate::apiextensions::structural::Schema::compile(
+                    &serde_json::json!({"type": "object"}),
+                )),
+                columns: vec![],
+                terminating: false,
+            })),
+        }
+    }
+
+    fn widget(generation: i64, size: i64, phase: &str) -> Value {
+        json!({"metadata": {"name": "w", "namespace": "n", "generation": generation}, "size": size,
+            "status": {"phase": phase}})
+    }
+
+    #[test]
+    fn generations_count_all_but_metadata_and_status() {
+        let cases = [
+            (true, widget(9, 1, "new"), 3, "old"),
+            (true, widget(9, 2, "new"), 4, "old"),
+            (false, widget(9, 1, "old"), 3, "old"),
+            (false, widget(9, 1, "new"), 4, "new"),
+        ];
+        for (status, mut new, generation, phase) in cases {
+            let old = widget(3, 1, "old");
+            prepare_update(&widgets(status), &old, &mut new);
+            assert_eq!(new["metadata"]["generation"], generation);
+            assert_eq!(new["status"]["phase"], phase);
+        }
+        let old = widget(3, 1, "old");
+        let mut labelled = old.clone();
+        labelled["metadata"]["labels"] = json!({"a": "b"});
+        prepare_update(&widgets(true), &old, &mut labelled);
+        assert_eq!(labelled["metadata"]["generation"], 3);
+        assert_eq!(labelled["metadata"]["labels"], json!({"a": "b"}));
+    }
+
+    #[test]
+    fn creators_do_not_say_the_status_if_it_has_an_endpoint() {
+        for status in [true, false] {
+            let mut new = widget(9, 1, "mine");
+            prepare_create(&widgets(status), &mut new);
+            assert_eq!(new["metadata"]["generation"], 1);
+            assert_eq!(new["status"].is_null(), status);
+        }
+    }
+
+    #[test]
+    fn the_status_endpoint_takes_only_status() {
+        let old = widget(3, 1, "old");
+        let mut new = widget(9, 2, "new");
+        new["metadata"]["labels"] = json!({"a": "b"});
+        new["metadata"]["managedFields"] = json!([{"manager": "m"}]);
+        prepare_status(&widgets(true), &old, &mut new);
+        assert_eq!(
+            new,
+            json!({"metadata": {"name": "w", "namespace": "n", "generation": 3, "managedFields": [{"manager": "m"}]},
+                "size": 1, "status": {"phase": "new"}})
+        );
+        let mut silent = json!({"metadata": {"name": "w", "namespace": "n"}});
+        prepare_status(&widgets(true), &old, &mut silent);
+        assert!(silent.get("status").is_none());
+    }
+
+    #[test]
+    fn names_are_subdomains() {
+        let mut bad = widget(0, 1, "x");
+        bad["metadata"]["name"] = "A".into();
+        assert_eq!(validate_create(&widgets(true), &bad).len(), 1);
+    }
+}

@@ -1,0 +1,110 @@
+//! Custom resource definitions. Whether their schemas are structural is checked with the schemas, not here.
+
+mod names;
+mod spec;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Value, json};
+
+use crate::field::FieldError;
+use crate::registry::Rules;
+use crate::registry::json::{default_text, flag, list, section, set, set_default, text, with};
+use crate::registry::meta::immutable;
+
+pub(crate) const RULES: Rules = Rules {
+    default,
+    create: |crd| {
+        set(crd, "status", json!({}));
+        record_storage_version(crd);
+    },
+    update: |_, new| record_storage_version(new),
+    generation: Some(Rules::spec_changed),
+    validate: |crd| {
+        let mut errors: Vec<FieldError> = names::object_name(crd).into_iter().collect();
+        errors.extend(validate(crd));
+        errors.extend(names::approval(crd, None));
+        errors
+    },
+    validate_update,
+    validate_status: |_, new| names::validate(&new["status"]["acceptedNames"], "status.acceptedNames"),
+    unconditional_update: false,
+    ..Rules::GENERIC
+};
+
+fn default(crd: &mut Value) {
+    if let Some(spec) = section(crd, "spec") {
+        let kind = text(&spec["names"]["kind"]).to_owned();
+        if let Some(names) = section(spec, "names") {
+            if !kind.is_empty() {
+                default_text(names, "singular", &kind.to_lowercase());
+                default_text(names, "listKind", &format!("{kind}List"));
+            }
+            set_default(names, "kind", "");
+            set_default(names, "plural", "");
+        }
+        set_default(spec, "conversion", json!({"strategy": "None"}));
+        with(spec, "conversion", |conversion| {
+            with(conversion, "webhook", |webhook| {
+                with(webhook, "clientConfig", |client| {
+                    with(client, "service", |service| set_default(service, "port", 443));
+                });
+            });
+        });
+    }
+    if list(&crd["status"]["storedVersions"]).is_empty() {
+        record_storage_version(crd);
+    }
+}
+
+/// Remembers in which versions objects may lie in the store.
+fn record_storage_version(crd: &mut Value) {
+    let storage = list(&crd["spec"]["versions"])
+        .iter()
+        .find(|version| flag(&version["storage"]))
+        .map(|version| Value::from(text(&version["name"])));
+    if let Some(name) = storage
+        && let Some(status) = section(crd, "status")
+    {
+        let mut stored = list(&status["storedVersions"]).to_vec();
+        if !stored.contains(&name) {
+            stored.push(name);
+            set(status, "storedVersions", stored);
+        }
+    }
+}
+
+fn validate(crd: &Value) -> Vec<FieldError> {
+    let mut errors = spec::validate(&crd["spec"]);
+    errors.extend(names::validate(
+        &crd["status"]["acceptedNames"],
+        "status.acceptedNames",
+    ));
+    errors.extend(spec::stored_versions(crd));
+    errors
+}
+
+fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = validate(new);
+    let (before, after) = (&old["spec"], &new["spec"]);
+    let established = list(&old["status"]["conditions"])
+        .iter()
+        .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
+    if established {
+        errors.extend(immutable(&before["scope"], &after["scope"], "spec.scope"));
+        errors.extend(immutable(
+            &before["names"]["kind"],
+            &after["names"]["kind"],
+            "spec.names.kind",
+        ));
+    }
+    errors.extend(immutable(&before["group"], &after["group"], "spec.group"));
+    errors.extend(immutable(
+        &before["names"]["plural"],
+        &after["names"]["plural"],
+        "spec.names.plural",
+    ));
+    errors.extend(names::approval(new, Some(old)));
+    errors
+}

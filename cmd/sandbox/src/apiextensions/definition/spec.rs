@@ -1,0 +1,264 @@
+//! The spec of a definition: group, scope, versions and what each version says.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::apiextensions::definition::names;
+use crate::apiextensions::structural;
+use crate::field::FieldError;
+use crate::registry::json::{flag, list, text};
+use crate::registry::names::{dns_1035_label, dns_subdomain};
+use crate::registry::webhooks;
+
+/// Checks the spec.
+pub(crate) fn validate(spec: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let group = text(&spec["group"]);
+    let wrong = dns_subdomain(group);
+    if group.is_empty() {
+        errors.push(FieldError::required("spec.group", ""));
+    } else if !wrong.is_empty() {
+        errors.push(FieldError::invalid("spec.group", group, wrong.join(",")));
+    } else if !group.contains('.') {
+        errors.push(FieldError::invalid(
+            "spec.group",
+            group,
+            "should be a domain with at least one dot",
+        ));
+    }
+    match text(&spec["scope"]) {
+        "Cluster" | "Namespaced" => {}
+        "" => errors.push(FieldError::required("spec.scope", "")),
+        other => errors.push(FieldError::not_supported(
+            "spec.scope",
+            other,
+            &["Cluster", "Namespaced"],
+        )),
+    }
+    versions(spec, &mut errors);
+    for key in ["plural", "singular", "kind", "listKind"] {
+        if text(&spec["names"][key]).is_empty() {
+            errors.push(FieldError::required(format!("spec.names.{key}"), ""));
+        }
+    }
+    errors.extend(names::validate(&spec["names"], "spec.names"));
+    conversion(&spec["conversion"], &mut errors);
+    if flag(&spec["preserveUnknownFields"]) {
+        errors.push(FieldError::invalid(
+            "spec.preserveUnknownFields",
+            true,
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
+        ));
+    }
+    errors
+}
+
+fn versions(spec: &Value, errors: &mut Vec<FieldError>) {
+    let versions = list(&spec["versions"]);
+    for (i, version) in versions.iter().enumerate() {
+        if version["schema"]["openAPIV3Schema"].is_null() {
+            errors.push(FieldError::required(
+                format!("spec.versions[{i}].schema.openAPIV3Schema"),
+                "",
+            ));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    let mut unique = true;
+    for (i, version) in versions.iter().enumerate() {
+        let path = format!("spec.versions[{i}]");
+        let name = text(&version["name"]);
+        unique &= seen.insert(name);
+        let wrong = dns_1035_label(name);
+        if !wrong.is_empty() {
+            errors.push(FieldError::invalid(format!("{path}.name"), name, wrong.join(",")));
+        }
+        if !flag(&version["deprecated"]) && !version["deprecationWarning"].is_null() {
+            errors.push(FieldError::invalid(
+                format!("{path}.deprecationWarning"),
+                version["deprecationWarning"].clone(),
+                "can only be set for deprecated versions",
+            ));
+        }
+        let schema = &version["schema"]["openAPIV3Schema"];
+        if !schema.is_null() {
+            let path = if versions.len() == 1 {
+                "spec.validation.openAPIV3Schema".to_owned()
+            } else {
+                format!("{path}.schema.openAPIV3Schema")
+            };
+            let status = version["subresources"]["status"].is_object();
+            errors.extend(structural::check(schema, &path, status));
+        }
+        // What a single version says is kept, and so complained about, at the top.
+        let path = if versions.len() == 1 {
+            "spec".to_owned()
+        } else {
+            path
+        };
+        scale(
+            &version["subresources"]["scale"],
+            &format!("{path}.subresources"),
+            errors,
+        );
+        for (j, column) in list(&version["additionalPrinterColumns"]).iter().enumerate() {
+            printer_column(column, &format!("{path}.additionalPrinterColumns[{j}]"), errors);
+        }
+    }
+    if !unique {
+        errors.push(FieldError::invalid(
+            "spec.versions",
+            spec["versions"].clone(),
+            "must contain unique version names",
+        ));
+    }
+    if versions
+        .iter()
+        .filter(|version| flag(&version["storage"]))
+        .count()
+        != 1
+    {
+        errors.push(FieldError::invalid(
+            "spec.versions",
+            spec["versions"].clone(),
+            "must have exactly one version marked as storage version",
+        ));
+    }
+}
+
+fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if scale.is_null() {
+        return;
+    }
+    for (key, below) in [("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")] {
+        let field = format!("{path}.scale.{key}");
+        match text(&scale[key]) {
+            "" => errors.push(FieldError::required(field, "")),
+            given if !given.starts_with(below) => errors.push(FieldError::invalid(
+                field,
+                given,
+                format!("should be a json path under {}", below.trim_end_matches('.')),
+            )),
+            _ => {}
+        }
+    }
+    let selector = text(&scale["labelSelectorPath"]);
+    if !selector.is_empty() && !selector.starts_with(".spec.") && !selector.starts_with(".status.") {
+        errors.push(FieldError::invalid(
+            format!("{path}.scale.labelSelectorPath"),
+            selector,
+            "should be a json path under either .spec or .status",
+        ));
+    }
+}
+
+fn printer_column(column: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    const TYPES: &str = "must be one of boolean,date,integer,number,string";
+    const FORMATS: [&str; 9] = [
+        "",
+        "byte",
+        "date",
+        "date-time",
+        "double",
+        "float",
+        "int32",
+        "int64",
+        "password",
+    ];
+    if text(&column["name"]).is_empty() {
+        errors.push(FieldError::required(format!("{path}.name"), ""));
+    }
+    match text(&column["type"]) {
+        "boolean" | "date" | "integer" | "number" | "string" => {}
+        "" => errors.push(FieldError::required(format!("{path}.type"), TYPES)),
+        other => errors.push(FieldError::invalid(format!("{path}.type"), other, TYPES)),
+    }
+    let format = text(&column["format"]);
+    if !FORMATS.contains(&format) {
+        errors.push(FieldError::invalid(
+            format!("{path}.format"),
+            format,
+            "must be one of byte,date,date-time,double,float,int32,int64,password",
+        ));
+    }
+    if text(&column["jsonPath"]).is_empty() {
+        errors.push(FieldError::required(format!("{path}.JSONPath"), ""));
+    }
+}
+
+fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
+    const PATH: &str = "spec.conversion";
+    let webhook = &conversion["webhook"];
+    match text(&conversion["strategy"]) {
+        "None" if webhook.is_null() => {}
+        "None" => errors.push(FieldError::forbidden(
+            format!("{PATH}.webhookClientConfig"),
+            "should not be set when strategy is not set to Webhook",
+        )),
+        "Webhook" => {
+            if webhook["clientConfig"].is_null() {
+                errors.push(FieldError::required(
+                    format!("{PATH}.webhookClientConfig"),
+                    "required when strategy is set to Webhook",
+                ));
+            } else {
+                webhooks::client::validate(
+                    &webhook["clientConfig"],
+                    &format!("{PATH}.webhookClientConfig"),
+                    errors,
+                );
+            }
+            if list(&webhook["conversionReviewVersions"]).is_empty() {
+                errors.push(FieldError::required(
+                    format!("{PATH}.conversionReviewVersions"),
+                    "",
+                ));
+            }
+        }
+        "" => errors.push(FieldError::required(format!("{PATH}.strategy"), "")),
+        other => errors.push(FieldError::not_supported(
+            format!("{PATH}.strategy"),
+            other,
+            &["None", "Webhook"],
+        )),
+    }
+}
+
+/// A version in which objects may still lie cannot go.
+pub(crate) fn stored_versions(crd: &Value) -> Vec<FieldError> {
+    const PATH: &str = "status.storedVersions";
+    let stored = list(&crd["status"]["storedVersions"]);
+    if stored.is_empty() {
+        return vec![FieldError::invalid(
+            PATH,
+            Value::Null,
+            "must have at least one stored version",
+        )];
+    }
+    let versions = list(&crd["spec"]["versions"]);
+    let storage = versions
+        .iter()
+        .filter(|version| flag(&version["storage"]) && !stored.contains(&version["name"]));
+    let mut errors: Vec<FieldError> = storage
+        .map(|version| {
+            let why = format!("must have the storage version {}", text(&version["name"]));
+            FieldError::invalid(PATH, stored.to_vec(), why)
+        })
+        .collect();
+    for (i, version) in stored.iter().enumerate() {
+        if !versions.iter().any(|served| served["name"] == *version) {
+            let name = text(version);
+            errors.push(FieldError::invalid(
+                format!("{PATH}[{i}]"),
+                name,
+                format!(
+                    "missing from spec.versions; {name} was previously a storage version, and must remain in \
+                     spec.versions until a storage migration ensures no data remains persisted in {name} and removes \
+                     {name} from status.storedVersions"
+                ),
+            ));
+        }
+    }
+    errors
+}

@@ -1,0 +1,410 @@
+//! CRDs: from the definition to the resources that are served.
+//!
+//! On a cluster two controllers establish a definition and clean up behind it. Here the API does both itself, in the
+//! request that writes the definition: its resources are served when the next request comes.
+
+use std::sync::{Arc, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::apiextensions::structural::Schema;
+use crate::endpoints::Api;
+use crate::endpoints::delete::{DeleteOptions, Outcome, check_container_preconditions};
+use crate::registry::served::ServedResources;
+use crate::resource::{Custom, PrinterColumn, Resource, Scale};
+use crate::status::{ApiError, Result};
+use crate::storage::Object;
+use crate::{fieldmanager, meta};
+
+/// Where definitions are kept.
+pub(crate) const COLLECTION: &str = "customresourcedefinitions.apiextensions.k8s.io";
+const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+impl Api {
+    /// Accepts the names of a definition that was just written, and serves what it defines.
+    pub(crate) fn crd_written(&self, object: &Arc<Object>) {
+        let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        self.establish(object);
+    }
+
+    /// Judges a definition and serves what it may. Whoever calls holds the lock: names are given to the first who asks.
+    fn establish(&self, object: &Arc<Object>) {
+        let registry = self.registry();
+        let Some(res) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
+            return;
+        };
+        let name = object.key.clone();
+        let now = self.env.time();
+        // If it was deleted meanwhile there is nothing to establish.
+        let _ = self.mutate(&res, "", &name, false, |crd| {
+            let before = crd.clone();
+            establish(crd, judge(registry.all(), &name, crd), &now);
+            fieldmanager::track(&res, &self.server("status"), Some(&before), crd);
+            Ok(())
+        });
+        self.refresh_custom_resources();
+    }
+
+    /// What follows from the removal of a definition: its names are free for others that wanted them.
+    pub(crate) fn crd_removed(&self) {
+        let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        self.refresh_custom_resources();
+        let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
+            return;
+        };
+        let waiting = |o: &&Arc<Object>| condition(&o.value(), "NamesAccepted") == Some("False");
+        for object in snapshot.objects.iter().filter(waiting) {
+            self.establish(object);
+        }
+    }
+
+    /// Makes the registry what the stored definitions say.
+    fn refresh_custom_resources(&self) {
+        let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
+            return;
+        };
+        let definitions: Vec<Value> = snapshot
+            .objects
+            .iter()
+            .map(|o| o.value())
+            .filter(is_established)
+            .collect();
+        let present = self.registry();
+        let served = definitions
+            .iter()
+            .flat_map(|crd| resources(crd, "served", &present))
+            .collect();
+        let stored = definitions
+            .iter()
+            .flat_map(|crd| resources(crd, "storage", &present))
+            .collect();
+        self.set_registry(present.with_custom(served, stored));
+    }
+
+    pub(crate) fn delete_crd(&self, res: &Resource, name: &str, options: &DeleteOptions) -> Result<Outcome> {
+        let current = self
+            .store
+            .get(COLLECTION, name)
+            .ok_or_else(|| ApiError::not_found(res, name))?;
+        if current.terminating {
+            return self.delete_plain(res, "", name, options);
+        }
+        let now = self.env.time();
+        let marked = self.mutate(res, "", name, options.dry_run, |crd| {
+            check_container_preconditions(res, crd, options)?;
+            meta::set(crd, "deletionTimestamp", now.clone());
+            let mut finalizers: Vec<String> = meta::finalizers(crd).into_iter().map(str::to_owned).collect();
+            if !finalizers.iter().any(|f| f == CLEANUP_FINALIZER) {
+                finalizers.push(CLEANUP_FINALIZER.to_owned());
+            }
+            meta::set(crd, "finalizers", finalizers);
+            let message =
+                "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+            set_condition(
+                crd,
+                "Terminating",
+                "True",
+                "InstanceDeletionPending",
+                message,
+                &now,
+            );
+            Ok(())
+        })?;
+        if !options.dry_run {
+            {
+                let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+                self.refresh_custom_resources();
+            }
+            self.delete_instances(name);
+            self.finish_crd(name);
+            // If it is gone already, there is nobody to tell.
+            let _ = self.mutate(res, "", name, false, |crd| {
+                let message = "CustomResource deletion is in progress";
+                set_condition(
+                    crd,
+                    "Terminating",
+                    "True",
+                    "InstanceDeletionInProgress",
+                    message,
+                    &now,
+                );
+                Ok(())
+            });
+        }
+        Ok(Outcome::Marked(marked))
+    }
+
+    /// Nothing new is created of a kind that is going away, or gone.
+    pub(crate) fn crd_refusal(&self, res: &Resource, name: &str) -> Option<ApiError> {
+        let custom = res.custom.as_ref()?;
+        let Some(crd) = self.store.get(COLLECTION, &custom.crd) else {
+            return Some(ApiError::no_such_resource());
+        };
+        let why = "create not allowed while custom resource definition is terminating";
+        crd.terminating.then(|| ApiError::forbidden(res, name, why))
+    }
+
+    fn delete_instances(&self, crd: &str) {
+        let registry = self.registry();
+        let stored = registry.stored();
+        let Some(res) = stored
+            .iter()
+            .find(|r| r.custom.as_ref().is_some_and(|c| c.crd == crd))
+        else {
+            return;
+        };
+        let Ok(snapshot) = self.store.snapshot(&res.collection, "", None, None) else {
+            return;
+        };
+        for object in snapshot.objects {
+            let (namespace, name) = object.key.split_once('/').unwrap_or(("", &object.key));
+            self.delete_for_good(res, namespace, name);
+        }
+    }
+
+    /// Lets a definition go that is marked and has no instances left.
+    pub(crate) fn finish_crd(&self, name: &str) {
+        let Some(current) = self.store.get(COLLECTION, name) else {
+            return;
+        };
+        if !current.terminating {
+            return;
+        }
+        // What lies under the name of a definition that was never established is not its own.
+        if is_established(&current.value()) && self.store.has_any(name, "") {
+            return;
+        }
+        let Some(res) = self
+            .registry()
+            .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        else {
+            return;
+        };
+        let _ = self.mutate(&res, "", name, false, |crd| {
+            let rest: Vec<String> = meta::finalizers(crd)
+                .into_iter()
+                .filter(|f| *f != CLEANUP_FINALIZER)
+                .map(str::to_owned)
+                .collect();
+            meta::set(crd, "finalizers", rest);
+            Ok(())
+        });
+    }
+}
+
+/// Which of the names that a definition asks for it may have.
+struct Names {
+    accepted: Value,
+    /// Reason and message of the last conflict.
+    conflict: Option<(&'static str, String)>,
+}
+
+/// Names are judged one by one: those that no other resource of the group has are accepted.
+fn judge(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Names {
+    let group = text(&crd["spec"]["group"]);
+    let wanted = &crd["spec"]["names"];
+    let others: Vec<&Arc<Resource>> = served
+        .iter()
+        .filter(|r| r.group == group && r.custom.as_ref().is_none_or(|c| c.crd != crd_name))
+        .collect();
+    let resource_used = |name: &str| {
+        others
+            .iter()
+            .any(|r| r.plural == name || r.singular == name || r.short_names.iter().any(|s| s == name))
+    };
+    let kind_used = |kind: &str| others.iter().any(|r| r.kind == kind || r.list_kind == kind);
+    let mut names = Names {
+        accepted: json!({"plural": "", "kind": ""}),
+        conflict: None,
+    };
+    let mut judge = |field: &str, reason: &'static str, used: &dyn Fn(&str) -> bool| {
+        let name = text(&wanted[field]);
+        if name.is_empty() {
+            return;
+        }
+        if used(name) {
+            names.conflict = Some((reason, format!("{name:?} is already in use")));
+        } else {
+            names.accepted[field] = name.into();
+        }
+    };
+    judge("plural", "PluralConflict", &resource_used);
+    judge("singular", "SingularConflict", &resource_used);
+    judge("kind", "KindConflict", &kind_used);
+    judge("listKind", "ListKindConflict", &kind_used);
+    let short_names = wanted["shortNames"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    match short_names.iter().map(text).find(|name| resource_used(name)) {
+        // A conflict of kinds, which is judged later, goes before this one.
+        Some(taken) if names.conflict.is_none() => {
+            names.conflict = Some(("ShortNamesConflict", format!("{taken:?} is already in use")));
+        }
+        None if !short_names.is_empty() => names.accepted["shortNames"] = short_names.into(),
+        _ => {}
+    }
+    if !wanted["categories"].is_null() {
+        names.accepted["categories"] = wanted["categories"].clone();
+    }
+    names
+}
+
+fn establish(crd: &mut Value, names: Names, now: &str) {
+    if let Some((reason, message)) = names.conflict {
+        set_condition(crd, "NamesAccepted", "False", reason, &message, now);
+        // Names that were accepted once are kept.
+        if condition(crd, "Established") != Some("True") {
+            set_condition(
+                crd,
+                "Established",
+                "False",
+                "NotAccepted",
+                "not all names are accepted",
+                now,
+            );
+            meta::set_path(crd, "status.acceptedNames", names.accepted);
+        }
+        return;
+    }
+    meta::set_path(crd, "status.acceptedNames", names.accepted);
+    set_condition(
+        crd,
+        "NamesAccepted",
+        "True",
+        "NoConflicts",
+        "no conflicts found",
+        now,
+    );
+    set_condition(
+        crd,
+        "Established",
+        "True",
+        "InitialNamesAccepted",
+        "the initial names have been accepted",
+        now,
+    );
+}
+
+fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a str> {
+    let conditions = crd["status"]["conditions"].as_array()?;
+    conditions.iter().find(|c| c["type"] == kind)?["status"].as_str()
+}
+
+/// Sets a condition; its time changes only with its status.
+fn set_condition(crd: &mut Value, kind: &str, status: &str, reason: &str, message: &str, now: &str) {
+    let mut conditions = crd["status"]["conditions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let mut next = json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
+    match conditions.iter_mut().find(|c| c["type"] == kind) {
+        Some(present) => {
+            if present["status"] == status {
+                next["lastTransitionTime"] = present["lastTransitionTime"].clone();
+            }
+            *present = next;
+        }
+        None => conditions.push(next),
+    }
+    meta::set_path(crd, "status.conditions", conditions.into());
+}
+
+fn is_established(crd: &Value) -> bool {
+    condition(crd, "Established") == Some("True")
+}
+
+/// The resources of a definition, one per version that has `flag` set (`served` or `storage`).
+fn resources(crd: &Value, flag: &str, present: &ServedResources) -> Vec<Resource> {
+    let versions = crd["spec"]["versions"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let stored = versions
+        .iter()
+        .find(|v| v["storage"] == true)
+        .unwrap_or(&Value::Null);
+    versions
+        .iter()
+        .filter(|v| v[flag] == true)
+        .map(|version| resource(crd, version, stored, present))
+        .collect()
+}
+
+fn resource(crd: &Value, version: &Value, stored: &Value, present: &ServedResources) -> Resource {
+    let group = text(&crd["spec"]["group"]);
+    let names = &crd["status"]["acceptedNames"];
+    let strings = |v: &Value| {
+        v.as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|s| s.as_str().map(str::to_owned))
+            .collect()
+    };
+    let path = |v: &Value| text(v).trim_start_matches('.').to_owned();
+    let scale = version["subresources"]["scale"].as_object().map(|scale| Scale {
+        spec_replicas: path(&scale.get("specReplicasPath").cloned().unwrap_or_default()),
+        status_replicas: path(&scale.get("statusReplicasPath").cloned().unwrap_or_default()),
+        selector: scale.get("labelSelectorPath").map(path),
+    });
+    let custom = Custom {
+        crd: meta::name(crd).to_owned(),
+        uid: meta::text(crd, "uid").to_owned(),
+        openapi: version["schema"]["openAPIV3Schema"]
+            .is_object()
+            .then(|| version["schema"]["openAPIV3Schema"].clone()),
+        schema: schema(meta::name(crd), version, present),
+        stored: schema(meta::name(crd), stored, present),
+        columns: version["additionalPrinterColumns"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(column)
+            .collect(),
+        terminating: condition(crd, "Terminating") == Some("True"),
+    };
+    Resource {
+        group: group.to_owned(),
+        version: text(&version["name"]).to_owned(),
+        kind: text(&names["kind"]).to_owned(),
+        list_kind: text(&names["listKind"]).to_owned(),
+        plural: text(&names["plural"]).to_owned(),
+        singular: text(&names["singular"]).to_owned(),
+        short_names: strings(&names["shortNames"]),
+        categories: strings(&names["categories"]),
+        namespaced: crd["spec"]["scope"] == "Namespaced",
+        status: version["subresources"]["status"].is_object(),
+        scale,
+        collection: meta::name(crd).to_owned(),
+        stored_as: format!("{group}/{}", text(&stored["name"])),
+        custom: Some(Arc::new(custom)),
+    }
+}
+
+/// The schema of a version. One that has not changed is not compiled again.
+fn schema(crd: &str, version: &Value, present: &ServedResources) -> Arc<Schema> {
+    let source = &version["schema"]["openAPIV3Schema"];
+    let known = present.all().iter().chain(present.stored());
+    let mut known = known
+        .filter_map(|r| r.custom.as_ref())
+        .filter(|custom| custom.crd == crd)
+        .flat_map(|custom| [&custom.schema, &custom.stored]);
+    let same = known.find(|schema| schema.is_of(source)).cloned();
+    same.unwrap_or_else(|| Arc::new(Schema::compile(source)))
+}
+
+fn column(column: &Value) -> PrinterColumn {
+    let owned = |v: &Value| text(v).to_owned();
+    PrinterColumn {
+        name: owned(&column["name"]),
+        kind: owned(&column["type"]),
+        format: owned(&column["format"]),
+        description: owned(&column["description"]),
+        priority: column["priority"].as_i64().unwrap_or(0),
+        json_path: owned(&column["jsonPath"]),
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,115 @@
+//! Whether a schema may stand in a definition: it must be structural, and mean something.
+//!
+//! Structural means that the place of every field is known without looking at values: types stand in one spine of
+//! `properties`, `additionalProperties` and `items`, and what `allOf` and its kin add are limits on values. Errors come in
+//! the order of the server; where that is left to chance, in the order of names.
+
+mod defaults;
+mod props;
+mod rules;
+mod spine;
+
+use serde_json::Value;
+
+use crate::apiextensions::structural::node::Node;
+use crate::apiextensions::structural::path::Path;
+use crate::field::FieldError;
+
+/// What stands on the root of a schema whose resources have a status endpoint, where status is validated on its own.
+const AT_ROOT: [&str; 22] = [
+    "Description",
+    "Type",
+    "Format",
+    "Title",
+    "Maximum",
+    "ExclusiveMaximum",
+    "Minimum",
+    "ExclusiveMinimum",
+    "MaxLength",
+    "MinLength",
+    "Pattern",
+    "MaxItems",
+    "MinItems",
+    "UniqueItems",
+    "MultipleOf",
+    "Required",
+    "Items",
+    "Properties",
+    "ExternalDocs",
+    "Example",
+    "XPreserveUnknownFields",
+    "XValidations",
+];
+
+/// What is wrong with the schema at `path`; `status` says whether there is a status endpoint.
+#[must_use]
+pub fn check(schema: &Value, path: &str, status: bool) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if status {
+        root_fields(schema, path, &mut errors);
+    }
+    if schema["nullable"] == true {
+        errors.push(FieldError::forbidden(
+            format!("{path}.nullable"),
+            "nullable cannot be true at the root",
+        ));
+    }
+    let place = Path::Prefix(path);
+    let unsupported = props::unsupported(schema);
+    let mut rules_make_sense = false;
+    if unsupported.is_none() {
+        let structural = spine::check(schema, &place);
+        if structural.is_empty() {
+            let node = Node::compile(schema);
+            let wrong = defaults::check(&node, &place);
+            rules_make_sense = wrong.is_empty();
+            errors.extend(wrong);
+        }
+        errors.extend(structural);
+    }
+    let wrong = props::check(schema, &place);
+    rules_make_sense &= wrong.is_empty();
+    errors.extend(wrong);
+    if rules_make_sense {
+        rules::check(schema, &place, &mut errors);
+    }
+    if let (true, Some(why)) = (errors.is_empty(), unsupported) {
+        errors.push(FieldError::invalid(path, "", why));
+    }
+    errors
+}
+
+fn root_fields(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let ty = schema["type"].as_str().unwrap_or_default();
+    if !ty.is_empty() && ty != "object" {
+        errors.push(FieldError::invalid(
+            format!("{path}.type"),
+            ty,
+            "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled",
+        ));
+        return;
+    }
+    let go_name = |key: &str| match key {
+        "x-kubernetes-preserve-unknown-fields" => "XPreserveUnknownFields".to_owned(),
+        "x-kubernetes-validations" => "XValidations".to_owned(),
+        key => {
+            let mut chars = key.chars();
+            let first = chars.next().map(|c| c.to_ascii_uppercase());
+            first.into_iter().chain(chars).collect()
+        }
+    };
+    let odd = schema.as_object().into_iter().flatten().any(|(key, value)| {
+        let said = !value.is_null() && *value != false && *value != "";
+        said && !AT_ROOT.contains(&go_name(key).as_str())
+    });
+    if odd {
+        errors.push(FieldError::invalid(
+            path,
+            schema.clone(),
+            format!(
+                "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
+                AT_ROOT.join(" ")
+            ),
+        ));
+    }
+}

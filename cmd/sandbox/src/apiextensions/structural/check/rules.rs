@@ -1,0 +1,95 @@
+//! Rules: their expressions must compile and have the type that is asked for.
+
+use serde_json::Value;
+
+use crate::apiextensions::structural::node::Node;
+use crate::apiextensions::structural::path::Path;
+use crate::cel;
+use crate::field::FieldError;
+
+/// What is wrong with the rules of a schema that is right otherwise.
+pub(crate) fn check(schema: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let spot = Spot {
+        resource: true,
+        unrelated: None,
+    };
+    walk(schema, &Node::compile(schema), path, &spot, errors);
+}
+
+/// The path of `fieldPath` as errors write it, if it is one of the schema's.
+pub(crate) fn field_path(schema: &Value, path: &str) -> Option<String> {
+    cel::field_path(&Node::compile(schema), path)
+}
+
+struct Spot<'a> {
+    resource: bool,
+    /// The list around it whose items have no identity, so that nothing can be said about what they were.
+    unrelated: Option<&'a str>,
+}
+
+fn walk(schema: &Value, node: &Node, path: &Path<'_>, spot: &Spot<'_>, errors: &mut Vec<FieldError>) {
+    if let Some(values) = node.values() {
+        let below = Spot {
+            resource: values.embedded,
+            unrelated: spot.unrelated,
+        };
+        let at = path.child("additionalProperties");
+        walk(&schema["additionalProperties"], values, &at, &below, errors);
+    }
+    let at = path.child("properties");
+    for (name, field) in &node.properties {
+        let below = Spot {
+            resource: field.embedded,
+            unrelated: spot.unrelated,
+        };
+        walk(&schema["properties"][name], field, &at.key(name), &below, errors);
+    }
+    if let Some(items) = &node.items {
+        let own = path.field();
+        let related = schema["x-kubernetes-list-type"] == "map";
+        let below = Spot {
+            resource: items.embedded,
+            unrelated: if related { spot.unrelated } else { Some(&own) },
+        };
+        walk(&schema["items"], items, &path.child("items"), &below, errors);
+    }
+    let at = path.child("x-kubernetes-validations");
+    let rules = schema["x-kubernetes-validations"].as_array();
+    for (index, rule) in rules.into_iter().flatten().enumerate() {
+        self::rule(rule, node, &at.index(index), spot, errors);
+    }
+}
+
+fn rule(rule: &Value, node: &Node, path: &Path<'_>, spot: &Spot<'_>, errors: &mut Vec<FieldError>) {
+    let text = |key: &str| rule[key].as_str().unwrap_or_default();
+    let field = path.child("rule").field();
+    let optional_old = rule["optionalOldSelf"] == true;
+    let uses_old = match cel::check(text("rule"), node, spot.resource, optional_old, "bool") {
+        Ok(uses_old) => uses_old,
+        Err(why) => {
+            errors.push(FieldError::invalid(field, rule.clone(), why));
+            return;
+        }
+    };
+    if !text("messageExpression").is_empty() {
+        let at = path.child("messageExpression").field();
+        if let Err(why) = cel::check(
+            text("messageExpression"),
+            node,
+            spot.resource,
+            optional_old,
+            "string",
+        ) {
+            let why = why.replacen("compilation failed", "messageExpression compilation failed", 1);
+            errors.push(FieldError::invalid(at, rule.clone(), why));
+        }
+    }
+    if let (true, Some(list)) = (uses_old, spot.unrelated) {
+        let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}");
+        errors.push(FieldError::invalid(field, text("rule"), why));
+    } else if !uses_old && !rule["optionalOldSelf"].is_null() {
+        let at = path.child("optionalOldSelf").field();
+        let why = "may not be set if oldSelf is not used in rule";
+        errors.push(FieldError::invalid(at, optional_old, why));
+    }
+}

@@ -1,0 +1,250 @@
+//! One place of a structural schema, compiled: what may stand there, and what is below.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::apiextensions::structural::format::Format;
+use crate::apiextensions::structural::pattern;
+use crate::cel::Rule;
+
+/// A place of the schema. Inside `allOf` and its kin, only what validates is set.
+#[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "they are the flags of the schema")]
+pub struct Node {
+    /// The type, if one is given.
+    pub ty: Option<Type>,
+    /// `x-kubernetes-int-or-string`.
+    pub int_or_string: bool,
+    /// Null is a value here.
+    pub nullable: bool,
+    /// `x-kubernetes-preserve-unknown-fields`.
+    pub preserve: bool,
+    /// `x-kubernetes-embedded-resource`.
+    pub embedded: bool,
+    /// What stands here if nothing is given.
+    pub default: Option<Value>,
+    /// The fields of an object.
+    pub properties: BTreeMap<String, Node>,
+    /// The values of a map.
+    pub additional: Option<Additional>,
+    /// The items of a list.
+    pub items: Option<Box<Node>>,
+    /// How the items of a list are told apart.
+    pub list: List,
+    /// What values must keep to.
+    pub limits: Limits,
+    /// All of these must hold.
+    pub all_of: Vec<Node>,
+    /// One of these must hold.
+    pub any_of: Vec<Node>,
+    /// Exactly one of these must hold.
+    pub one_of: Vec<Node>,
+    /// This must not hold.
+    pub not: Option<Box<Node>>,
+    /// `x-kubernetes-validations`.
+    pub rules: Vec<Rule>,
+    /// Whether there are rules here or below: what has none is not walked.
+    pub has_rules: bool,
+}
+
+/// The types of `OpenAPI`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+}
+
+/// `additionalProperties`.
+#[derive(Debug)]
+pub enum Additional {
+    /// `false`: no others.
+    None,
+    /// `true`: anything.
+    Any,
+    /// Values of a schema.
+    Of(Box<Node>),
+}
+
+/// `x-kubernetes-list-type`.
+#[derive(Debug, Default, PartialEq)]
+pub enum List {
+    /// One value, as a whole.
+    #[default]
+    Atomic,
+    /// No item twice.
+    Set,
+    /// No combination of these keys twice.
+    Map(Vec<String>),
+}
+
+/// The checks on a single value.
+#[derive(Debug, Default)]
+pub struct Limits {
+    pub format: Option<Format>,
+    pub pattern: Option<Regex>,
+    /// The pattern as it was written, for messages.
+    pub pattern_text: String,
+    pub maximum: Option<f64>,
+    pub exclusive_maximum: bool,
+    pub minimum: Option<f64>,
+    pub exclusive_minimum: bool,
+    pub multiple_of: Option<f64>,
+    pub max_length: Option<i64>,
+    pub min_length: Option<i64>,
+    pub max_items: Option<i64>,
+    pub min_items: Option<i64>,
+    pub max_properties: Option<i64>,
+    pub min_properties: Option<i64>,
+    pub required: Vec<String>,
+    pub allowed: Vec<Value>,
+}
+
+impl Type {
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "object" => Self::Object,
+            "array" => Self::Array,
+            "string" => Self::String,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "boolean" => Self::Boolean,
+            _ => return None,
+        })
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+}
+
+impl Node {
+    /// Compiles a schema. What is wrong with it is found by [`crate::apiextensions::structural::check`] before; what is left here is ignored.
+    pub fn compile(schema: &Value) -> Self {
+        let flag = |key: &str| schema[key] == true;
+        let nested = |key: &str| -> Vec<Node> {
+            let schemas = schema[key].as_array().into_iter().flatten();
+            schemas.map(Self::compile).collect()
+        };
+        let properties: BTreeMap<String, Node> = schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, schema)| (name.clone(), Self::compile(schema)))
+            .collect();
+        let additional = match &schema["additionalProperties"] {
+            Value::Bool(true) => Some(Additional::Any),
+            Value::Bool(false) => Some(Additional::None),
+            below @ Value::Object(_) => Some(Additional::Of(Box::new(Self::compile(below)))),
+            _ => None,
+        };
+        let below = |key: &str| {
+            schema[key]
+                .is_object()
+                .then(|| Box::new(Self::compile(&schema[key])))
+        };
+        let mut node = Self {
+            ty: schema["type"].as_str().and_then(Type::parse),
+            int_or_string: flag("x-kubernetes-int-or-string"),
+            nullable: flag("nullable"),
+            preserve: flag("x-kubernetes-preserve-unknown-fields"),
+            embedded: flag("x-kubernetes-embedded-resource"),
+            default: (!schema["default"].is_null()).then(|| schema["default"].clone()),
+            properties,
+            additional,
+            items: below("items"),
+            list: List::compile(schema),
+            limits: Limits::compile(schema),
+            all_of: nested("allOf"),
+            any_of: nested("anyOf"),
+            one_of: nested("oneOf"),
+            not: below("not"),
+            rules: Vec::new(),
+            has_rules: false,
+        };
+        let rules = schema["x-kubernetes-validations"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        node.rules = rules.filter_map(|rule| Rule::compile(rule, &node)).collect();
+        node.has_rules = !node.rules.is_empty()
+            || node.items.as_ref().is_some_and(|n| n.has_rules)
+            || node.values().is_some_and(|n| n.has_rules)
+            || node.properties.values().any(|n| n.has_rules);
+        node
+    }
+
+    /// The schema of the values of a map.
+    pub fn values(&self) -> Option<&Node> {
+        match &self.additional {
+            Some(Additional::Of(node)) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// The schema of a field, or of an entry of a map.
+    pub fn below(&self, name: &str) -> Option<&Node> {
+        self.properties.get(name).or_else(|| self.values())
+    }
+}
+
+impl List {
+    fn compile(schema: &Value) -> Self {
+        match schema["x-kubernetes-list-type"].as_str() {
+            Some("set") => Self::Set,
+            Some("map") => {
+                let keys = schema["x-kubernetes-list-map-keys"]
+                    .as_array()
+                    .into_iter()
+                    .flatten();
+                Self::Map(keys.filter_map(|key| key.as_str().map(str::to_owned)).collect())
+            }
+            _ => Self::Atomic,
+        }
+    }
+}
+
+impl Limits {
+    fn compile(schema: &Value) -> Self {
+        let pattern_text = schema["pattern"].as_str().unwrap_or_default().to_owned();
+        let texts = |key: &str| -> Vec<String> {
+            let items = schema[key].as_array().into_iter().flatten();
+            items
+                .filter_map(|item| item.as_str().map(str::to_owned))
+                .collect()
+        };
+        Self {
+            format: Format::compile(schema),
+            // Most have none, and even that of nothing takes its time.
+            pattern: (!pattern_text.is_empty())
+                .then(|| pattern::compile(&pattern_text).ok())
+                .flatten(),
+            pattern_text,
+            maximum: schema["maximum"].as_f64(),
+            exclusive_maximum: schema["exclusiveMaximum"] == true,
+            minimum: schema["minimum"].as_f64(),
+            exclusive_minimum: schema["exclusiveMinimum"] == true,
+            multiple_of: schema["multipleOf"].as_f64(),
+            max_length: schema["maxLength"].as_i64(),
+            min_length: schema["minLength"].as_i64(),
+            max_items: schema["maxItems"].as_i64(),
+            min_items: schema["minItems"].as_i64(),
+            max_properties: schema["maxProperties"].as_i64(),
+            min_properties: schema["minProperties"].as_i64(),
+            required: texts("required"),
+            allowed: schema["enum"].as_array().cloned().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+use serde_json::{Value, json};
+
+use crate::apiextensions::structural::{Schema, check};
+
+fn admitted(schema: &Value, mut value: Value) -> (Value, Vec<String>) {
+    let dropped = Schema::compile(schema).admit(&mut value, true).expect("admitted");
+    (value, dropped)
+}
+
+#[test]
+fn defaults_come_before_pruning() {
+    let schema = json!({"type": "object", "properties": {
+        "spec": {"type": "object", "default": {}, "properties": {"a": {"type": "integer", "default": 1}}},
+    }});
+    let (value, dropped) = admitted(&schema, json!({"metadata": {"x": 1}, "other": 1}));
+    assert_eq!(value, json!({"metadata": {"x": 1}, "spec": {"a": 1}}));
+    assert_eq!(dropped, ["other"]);
+}
+
+#[test]
+fn admitting_twice_is_admitting_once() {
+    let schema = json!({"type": "object", "properties": {
+        "a": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string", "default": "d"}}}},
+        "b": {"x-kubernetes-preserve-unknown-fields": true},
+    }});
+    let (once, _) = admitted(&schema, json!({"a": [{"y": 1}, null], "b": {"z": null}, "c": 1}));
+    let (twice, dropped) = admitted(&schema, once.clone());
+    assert_eq!(twice, once);
+    assert_eq!(dropped, [""; 0]);
+}
+
+#[test]
+fn a_deep_schema_is_checked() {
+    let mut schema = json!({"type": "string"});
+    for _ in 0..60 {
+        schema = json!({"type": "object", "properties": {"a": schema}});
+    }
+    assert_eq!(check(&schema, "spec", false), []);
+}
+
+#[test]
+fn equal_schemas_have_one_id() {
+    let schema = json!({"type": "object"});
+    let other = json!({"type": "object", "description": "x"});
+    assert_eq!(Schema::compile(&schema).id(), Schema::compile(&schema).id());
+    assert_ne!(Schema::compile(&schema).id(), Schema::compile(&other).id());
+}
+
+#[test]
+fn lists_that_were_wrong_may_stay_wrong() {
+    let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});
+    let schema =
+        Schema::compile(&json!({"type": "object", "properties": {"set": set, "n": {"type": "integer"}}}));
+    let twice = json!({"set": ["a", "a"]});
+    let mut errors = Vec::new();
+    schema.validate_update(&twice, &json!({"set": ["a", "a"], "n": 1}), &mut errors);
+    assert!(errors.is_empty(), "{errors:?}");
+    schema.validate_update(&json!({"set": ["a"]}), &twice, &mut errors);
+    assert_eq!(errors.len(), 1);
+}

@@ -1,0 +1,180 @@
+//! Impersonation: a request that says whom it wants to act as, and whether it may.
+//!
+//! Since 1.36 there are two ways to be allowed it: the verb `impersonate` on the user, or the pair of
+//! `impersonate:<mode>` on the user and `impersonate-on:<mode>:<verb>` on what is done. The pair is tried first, and of
+//! two refusals the first is told.
+
+use http::HeaderMap;
+use percent_encoding::percent_decode_str;
+
+use crate::authn::{User, service_account_of};
+use crate::authz::{Attributes, On};
+use crate::status::{ApiError, Result};
+
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const EXTRA: &str = "impersonate-extra-";
+
+/// Whom the headers ask to act as; its groups are not complete yet.
+pub fn wanted(headers: &HeaderMap) -> Result<Option<User>> {
+    let text = |name: &str| {
+        let value = headers.get(name).and_then(|value| value.to_str().ok());
+        value.unwrap_or_default().to_owned()
+    };
+    let mut user = User {
+        name: text("impersonate-user"),
+        uid: text("impersonate-uid"),
+        ..User::default()
+    };
+    for group in headers.get_all("impersonate-group") {
+        user.groups
+            .push(String::from_utf8_lossy(group.as_bytes()).into_owned());
+    }
+    for (header, value) in headers {
+        if let Some(key) = header.as_str().strip_prefix(EXTRA) {
+            let key = percent_decode_str(key).decode_utf8_lossy().into_owned();
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            user.extra.entry(key).or_default().push(value);
+        }
+    }
+    if !user.name.is_empty() {
+        return Ok(Some(user));
+    }
+    if user == User::default() {
+        return Ok(None);
+    }
+    Err(ApiError::bad_request(
+        "requested groups, a uid or extra fields without impersonating a user name",
+    ))
+}
+
+/// The user to act as, if `may` lets the one who asks.
+pub fn impersonate(
+    wanted: &User,
+    request: &Attributes,
+    may: impl Fn(&Attributes) -> Result<()>,
+) -> Result<User> {
+    let only_name = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
+    let account = service_account_of(&wanted.name).is_some();
+    let mode = match (account, wanted.node().is_some()) {
+        (true, _) => only_name.then_some("serviceaccount"),
+        (_, true) => only_name.then_some("arbitrary-node"),
+        _ => Some("user-info"),
+    };
+    let constrained = mode.map(|mode| {
+        let on = Attributes {
+            verb: format!("impersonate-on:{mode}:{}", request.verb),
+            on: request.on.clone(),
+        };
+        may(&on)?;
+        check(wanted, &format!("impersonate:{mode}"), AUTHENTICATION, &may)
+    });
+    let mut user = wanted.clone();
+    match constrained {
+        Some(Ok(())) if mode == Some("arbitrary-node") => user.node_groups(),
+        Some(Ok(())) => {}
+        Some(Err(refusal)) => check(wanted, "impersonate", "", &may).map_err(|_| refusal)?,
+        None => check(wanted, "impersonate", "", &may)?,
+    }
+    if user.groups.is_empty() {
+        user.fixed_groups();
+    }
+    user.complete_groups();
+    Ok(user)
+}
+
+/// Whether each part of the user may be taken on.
+fn check(wanted: &User, verb: &str, group: &str, may: &impl Fn(&Attributes) -> Result<()>) -> Result<()> {
+    let constrained = group == AUTHENTICATION;
+    let name = match (service_account_of(&wanted.name), wanted.node()) {
+        (Some((namespace, name)), _) => {
+            Attributes::on_resource(verb, group, "serviceaccounts", namespace, name)
+        }
+        (None, Some(node)) if constrained => Attributes::on_resource(verb, group, "nodes", "", node),
+        _ => Attributes::on_resource(verb, group, "users", "", &wanted.name),
+    };
+    may(&name)?;
+    if !wanted.uid.is_empty() {
+        may(&Attributes::on_resource(
+            verb,
+            AUTHENTICATION,
+            "uids",
+            "",
+            &wanted.uid,
+        ))?;
+    }
+    for name in &wanted.groups {
+        may(&Attributes::on_resource(verb, group, "groups", "", name))?;
+    }
+    for (key, values) in &wanted.extra {
+        for value in values {
+            may(&Attributes {
+                verb: verb.to_owned(),
+                on: On::Resource {
+                    group: AUTHENTICATION.to_owned(),
+                    resource: "userextras".to_owned(),
+                    subresource: key.clone(),
+                    namespace: String::new(),
+                    name: value.clone(),
+                },
+            })?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, value.parse().expect("a header"));
+        }
+        headers
+    }
+
+    #[test]
+    fn headers_name_a_user_or_are_refused() {
+        assert_eq!(wanted(&HeaderMap::new()), Ok(None));
+        let user = wanted(&headers(&[
+            ("impersonate-user", "bob"),
+            ("impersonate-group", "a"),
+            ("impersonate-group", "b"),
+            ("impersonate-extra-scope%2fx", "1"),
+        ]));
+        let user = user.expect("good").expect("somebody");
+        assert_eq!((user.name.as_str(), user.groups.len()), ("bob", 2));
+        assert_eq!(user.extra["scope/x"], ["1"]);
+        let error = wanted(&headers(&[("impersonate-group", "a")])).expect_err("no user");
+        assert_eq!(error.code, 400);
+    }
+
+    #[test]
+    fn every_part_is_asked_for_and_the_first_refusal_told() {
+        let wanted = User {
+            name: "bob".to_owned(),
+            uid: "7".to_owned(),
+            groups: vec!["a".to_owned()],
+            extra: [("k".to_owned(), vec!["v".to_owned()])].into(),
+        };
+        let request = Attributes::on_resource("get", "", "pods", "ns", "p");
+        let asked = RefCell::new(Vec::new());
+        let legacy = |attributes: &Attributes| {
+            asked.borrow_mut().push(attributes.clone());
+            if attributes.verb == "impersonate" {
+                Ok(())
+            } else {
+                Err(ApiError::bad_request(&attributes.verb))
+            }
+        };
+        let user = impersonate(&wanted, &request, legacy).expect("the verb alone is enough");
+        assert_eq!(user.groups, ["a", "system:authenticated"]);
+        assert_eq!(asked.borrow().len(), 5, "{asked:?}");
+        let never = |attributes: &Attributes| Err(ApiError::bad_request(&attributes.verb));
+        let refusal = impersonate(&wanted, &request, never).expect_err("nobody may");
+        assert_eq!(refusal.message, "impersonate-on:user-info:get");
+    }
+}

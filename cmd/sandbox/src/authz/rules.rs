@@ -1,0 +1,271 @@
+//! The rules of roles: what one allows, and what is missing from some of them to cover others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::authz::attributes::combined;
+use crate::authz::{Attributes, On};
+
+/// One rule of a role. `*` stands for everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Rule {
+    pub verbs: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub api_groups: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resource_names: Vec<String>,
+    #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
+    pub non_resource_urls: Vec<String>,
+}
+
+impl Rule {
+    /// The rules of a role; what cannot be read allows nothing.
+    #[must_use]
+    pub fn of(role: &Value) -> Vec<Self> {
+        let rules = role["rules"].as_array().into_iter().flatten();
+        rules.filter_map(|rule| Self::deserialize(rule).ok()).collect()
+    }
+
+    /// The two rules that allow everything.
+    #[must_use]
+    pub fn everything() -> [Self; 2] {
+        let all = || vec!["*".to_owned()];
+        let resources = Self {
+            verbs: all(),
+            api_groups: all(),
+            resources: all(),
+            ..Self::default()
+        };
+        let urls = Self {
+            verbs: all(),
+            non_resource_urls: all(),
+            ..Self::default()
+        };
+        [resources, urls]
+    }
+
+    /// Whether this rule alone allows it.
+    #[must_use]
+    pub fn allows(&self, wanted: &Attributes) -> bool {
+        if !has(&self.verbs, &wanted.verb) {
+            return false;
+        }
+        match &wanted.on {
+            On::Path(path) => self.non_resource_urls.iter().any(|url| covers_url(url, path)),
+            On::Resource {
+                group,
+                resource,
+                subresource,
+                name,
+                ..
+            } => {
+                let any = format!("*/{subresource}");
+                let resource_matches = has(&self.resources, &combined(resource, subresource))
+                    || (!subresource.is_empty() && self.resources.contains(&any));
+                let name_matches = self.resource_names.is_empty() || self.resource_names.contains(name);
+                has(&self.api_groups, group) && resource_matches && name_matches
+            }
+        }
+    }
+
+    /// Whether whoever has this rule has `atom` too, which is about one verb on one thing.
+    fn covers(&self, atom: &Self) -> bool {
+        let all = |own: &[String], wanted: &[String]| wanted.iter().all(|one| has(own, one));
+        let resource = |wanted: &String| {
+            let any = wanted.split_once('/').map(|(_, sub)| format!("*/{sub}"));
+            has(&self.resources, wanted) || any.is_some_and(|any| self.resources.contains(&any))
+        };
+        let names = self.resource_names.is_empty()
+            || (!atom.resource_names.is_empty()
+                && atom
+                    .resource_names
+                    .iter()
+                    .all(|name| self.resource_names.contains(name)));
+        let urls = atom
+            .non_resource_urls
+            .iter()
+            .all(|wanted| self.non_resource_urls.iter().any(|own| covers_url(own, wanted)));
+        all(&self.verbs, &atom.verbs)
+            && all(&self.api_groups, &atom.api_groups)
+            && atom.resources.iter().all(resource)
+            && names
+            && urls
+    }
+
+    /// The same in rules of one verb on one thing each.
+    fn atoms(&self) -> Vec<Self> {
+        let one = |text: &String| vec![text.clone()];
+        let mut atoms = Vec::new();
+        for group in &self.api_groups {
+            for resource in &self.resources {
+                for verb in &self.verbs {
+                    let atom = Self {
+                        verbs: one(verb),
+                        api_groups: one(group),
+                        resources: one(resource),
+                        ..Self::default()
+                    };
+                    if self.resource_names.is_empty() {
+                        atoms.push(atom);
+                    } else {
+                        atoms.extend(self.resource_names.iter().map(|name| Self {
+                            resource_names: one(name),
+                            ..atom.clone()
+                        }));
+                    }
+                }
+            }
+        }
+        for url in &self.non_resource_urls {
+            atoms.extend(self.verbs.iter().map(|verb| Self {
+                verbs: one(verb),
+                non_resource_urls: one(url),
+                ..Self::default()
+            }));
+        }
+        atoms
+    }
+
+    fn shown(&self) -> String {
+        let parts = [
+            ("APIGroups", &self.api_groups),
+            ("Resources", &self.resources),
+            ("NonResourceURLs", &self.non_resource_urls),
+            ("ResourceNames", &self.resource_names),
+            ("Verbs", &self.verbs),
+        ];
+        let parts: Vec<String> = parts
+            .into_iter()
+            .filter(|(_, values)| !values.is_empty())
+            .map(|(name, values)| format!("{name}:{}", quoted(values)))
+            .collect();
+        format!("{{{}}}", parts.join(", "))
+    }
+}
+
+/// What of `wanted` is in none of the rules in `held`, in atoms.
+#[must_use]
+pub fn uncovered(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
+    let atoms = wanted.iter().flat_map(Rule::atoms);
+    atoms
+        .filter(|atom| !held.iter().any(|rule| rule.covers(atom)))
+        .collect()
+}
+
+/// The atoms for people: those that differ only by their verb as one, in order, one per line.
+#[must_use]
+pub fn describe(atoms: &[Rule]) -> String {
+    let mut merged: BTreeMap<Rule, Vec<String>> = BTreeMap::new();
+    let mut lines = BTreeSet::new();
+    for atom in atoms {
+        if atom.non_resource_urls.is_empty() {
+            let thing = Rule {
+                verbs: Vec::new(),
+                ..atom.clone()
+            };
+            merged.entry(thing).or_default().extend(atom.verbs.clone());
+        } else {
+            lines.insert(atom.shown());
+        }
+    }
+    lines.extend(
+        merged
+            .into_iter()
+            .map(|(thing, verbs)| Rule { verbs, ..thing }.shown()),
+    );
+    Vec::from_iter(lines).join("\n")
+}
+
+/// `["a" "b"]`.
+#[must_use]
+pub fn quoted(values: &[String]) -> String {
+    let values: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
+    format!("[{}]", values.join(" "))
+}
+
+fn has(own: &[String], wanted: &str) -> bool {
+    own.iter().any(|one| one == "*" || one == wanted)
+}
+
+/// A URL of a rule may end with a star, which stands for whatever follows.
+fn covers_url(own: &str, wanted: &str) -> bool {
+    own == wanted || (own.ends_with('*') && wanted.starts_with(own.trim_end_matches('*')))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rules(rules: &Value) -> Vec<Rule> {
+        Rule::of(&json!({ "rules": rules }))
+    }
+
+    fn allows(rule: &Value, verb: &str, group: &str, resource: &str, subresource: &str, name: &str) -> bool {
+        let on = On::Resource {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            subresource: subresource.to_owned(),
+            namespace: String::new(),
+            name: name.to_owned(),
+        };
+        let wanted = Attributes {
+            verb: verb.to_owned(),
+            on,
+        };
+        rules(&json!([rule]))[0].allows(&wanted)
+    }
+
+    #[test]
+    fn a_rule_allows_what_it_names() {
+        let rule = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods", "*/scale"]});
+        assert!(allows(&rule, "get", "", "pods", "", "a"));
+        assert!(allows(&rule, "get", "", "anything", "scale", "a"));
+        assert!(!allows(&rule, "list", "", "pods", "", ""));
+        assert!(!allows(&rule, "get", "apps", "pods", "", "a"));
+        assert!(!allows(&rule, "get", "", "pods", "status", "a"));
+        let named = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "resourceNames": ["a"]});
+        assert!(allows(&named, "get", "", "pods", "log", "a"));
+        assert!(!allows(&named, "get", "", "pods", "", "b"));
+        assert!(!allows(&named, "list", "", "pods", "", ""));
+    }
+
+    #[test]
+    fn urls_match_by_prefix() {
+        let rule = &rules(&json!([{"verbs": ["get"], "nonResourceURLs": ["/a", "/b/*"]}]))[0];
+        let wants = |path: &str| Attributes {
+            verb: "get".to_owned(),
+            on: On::Path(path.to_owned()),
+        };
+        assert!(rule.allows(&wants("/a")) && rule.allows(&wants("/b/c/d")));
+        assert!(!rule.allows(&wants("/a/b")) && !rule.allows(&wants("/b")));
+    }
+
+    #[test]
+    fn what_is_missing_is_listed_once_per_thing() {
+        let held = rules(&json!([
+            {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]},
+            {"verbs": ["*"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a"]},
+        ]));
+        let wanted = rules(&json!([
+            {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "secrets"]},
+            {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a", "b"]},
+            {"verbs": ["get"], "nonResourceURLs": ["/x"]},
+        ]));
+        assert_eq!(
+            describe(&uncovered(&held, &wanted)),
+            "{APIGroups:[\"\"], Resources:[\"configmaps\"], ResourceNames:[\"b\"], Verbs:[\"get\"]}\n\
+             {APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"list\"]}\n\
+             {APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\" \"list\"]}\n\
+             {NonResourceURLs:[\"/x\"], Verbs:[\"get\"]}"
+        );
+        assert_eq!(uncovered(&Rule::everything(), &wanted), []);
+        assert_eq!(uncovered(&wanted, &Rule::everything()).len(), 2);
+    }
+}

@@ -1,0 +1,114 @@
+use serde_json::{Value, json};
+
+use crate::apiextensions::structural::node::Node;
+use crate::cel::{check, validate};
+
+fn list_with(rule: &str) -> Node {
+    let rules = json!([{"rule": rule}]);
+    Node::compile(&json!({"type": "object", "properties": {
+        "l": {"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": rules},
+    }}))
+}
+
+fn told(node: &Node, value: &Value) -> Vec<String> {
+    validate(node, value, None)
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+/// Whatever got past the estimate ends when its budget is spent, and nothing is evaluated after it.
+#[test]
+fn no_rule_runs_for_ever() {
+    let items: Vec<String> = (0..3000).map(|n| format!("{n}")).collect();
+    let value = json!({"l": items});
+    for rule in [
+        "self.all(x, self.all(y, x != y || x == y))",
+        "self.map(x, self.map(y, x + y)).size() > 0",
+        "self.all(x, self.filter(y, y.contains(x)).size() > 0)",
+        "self.all(x, self.exists(y, self == self))",
+        "self.all(x, sets.contains(self, self))",
+    ] {
+        let errors = told(&list_with(rule), &value);
+        assert_eq!(errors.len(), 1, "{rule}");
+        assert!(
+            errors[0].contains("no further validation rules will be run"),
+            "{errors:?}"
+        );
+    }
+}
+
+/// What a rule costs is what the server takes for it: so many items are just affordable.
+#[test]
+fn rules_cost_what_they_cost() {
+    for (rule, most) in [
+        (
+            "self.all(x, self.all(y, x.size() > 0 ? y.size() > 0 : false))",
+            333,
+        ),
+        ("self.map(x, self.map(y, y).size()).size() > 0", 276),
+        ("self.all(x, self.all(y, y.contains(x) || size(self) > 5))", 333),
+        ("self.all(x, self.exists_one(y, x + y == 'a') || true)", 499),
+        ("self.all(x, x in self)", 997),
+        ("self.all(x, self.all(y, [x, y].size() == 2))", 242),
+        ("self.all(x, self.all(y, x.matches('^[0-9]+$') || y == x))", 407),
+    ] {
+        let node = list_with(rule);
+        let list = |length: usize| json!({"l": (0..length).map(|n| n.to_string()).collect::<Vec<_>>()});
+        assert_eq!(told(&node, &list(most)), [""; 0], "{rule}");
+        assert_eq!(told(&node, &list(most + 1)).len(), 1, "{rule}");
+    }
+}
+
+/// One pass over a list that is as large as a request is affordable, and linear.
+#[test]
+fn one_pass_is_affordable() {
+    let items: Vec<String> = (0..50_000).map(|n| format!("{n}")).collect();
+    let value = json!({"l": items});
+    for rule in [
+        "self.all(x, x != 'no')",
+        "self.map(x, x).size() > 0",
+        "self.filter(x, x.matches('^[0-9]+$')).size() > 0",
+    ] {
+        assert_eq!(told(&list_with(rule), &value), [""; 0], "{rule}");
+    }
+}
+
+#[test]
+fn what_parses_and_cannot_be_evaluated_is_refused() {
+    let node = Node::compile(&json!({"type": "integer"}));
+    for rule in [
+        "Message{a: 1} == self",
+        "cel.bind(x, self, x > 1)",
+        "math.greatest(self, 1) > 1",
+        "[1].all(i, v, v > 0)",
+        "self.x.y.z",
+        "",
+    ] {
+        assert!(check(rule, &node, false, false, "bool").is_err(), "{rule}");
+    }
+    let nested = |open: &str, n: usize, close: &str| format!("{}self{} > 1", open.repeat(n), close.repeat(n));
+    for rule in [
+        nested("(", 5000, ")"),
+        nested("[", 5000, "]"),
+        nested("-", 5000, ""),
+        nested("self > 1 ? 1 : ", 5000, ""),
+        nested("1 + ", 5000, ""),
+    ] {
+        assert!(check(&rule, &node, false, false, "bool").is_err());
+    }
+    // As deep as is taken, it is also evaluated.
+    for rule in [nested("(", 60, ")"), nested("1 + ", 190, "")] {
+        assert!(check(&rule, &node, false, false, "bool").is_ok());
+        let schema = json!({"type": "integer", "x-kubernetes-validations": [{"rule": rule}]});
+        assert_eq!(told(&Node::compile(&schema), &json!(5)), [""; 0]);
+    }
+}
+
+#[test]
+fn an_error_is_absorbed_by_an_item_that_decides() {
+    let node = list_with("self.exists(x, int(x) == 3)");
+    assert_eq!(told(&node, &json!({"l": ["x", "3"]})), [""; 0]);
+    let errors = told(&node, &json!({"l": ["x", "4"]}));
+    assert!(errors[0].contains("evaluating rule"), "{errors:?}");
+}

@@ -1,0 +1,121 @@
+//! Types of expressions, as far as the schema gives them.
+
+use crate::apiextensions::structural::node::{Node, Type};
+use crate::cel::authorizer::Kind;
+
+/// A type, as far as it is known; [`Ty::Dyn`] may be anything.
+#[derive(Debug, Clone)]
+pub(crate) enum Ty<'n> {
+    Dyn,
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    Text,
+    Bytes,
+    Timestamp,
+    Duration,
+    Type,
+    List(Box<Self>),
+    Map(Box<Self>),
+    /// An object, and whether it is a whole resource.
+    Object(&'n Node, bool),
+    Optional(Box<Self>),
+    /// What is asked with `authorizer`.
+    Authority(Kind),
+    /// The metadata of a resource, of which rules see the names.
+    Metadata,
+}
+
+impl<'n> Ty<'n> {
+    /// The type of the values that a schema describes. None if the schema does not say.
+    pub fn of(node: &'n Node, resource: bool) -> Option<Self> {
+        if node.int_or_string {
+            return Some(Self::Dyn);
+        }
+        Some(match node.ty? {
+            Type::Boolean => Self::Bool,
+            Type::Integer => Self::Int,
+            Type::Number => Self::Double,
+            Type::String => match node.limits.format.as_ref().map(|format| format.name.as_str()) {
+                Some("byte") => Self::Bytes,
+                Some("duration") => Self::Duration,
+                Some("date" | "date-time") => Self::Timestamp,
+                _ => Self::Text,
+            },
+            Type::Array => {
+                let items = node.items.as_deref()?;
+                Self::List(Box::new(Self::of(items, items.embedded)?))
+            }
+            Type::Object => match node.values() {
+                Some(values) => Self::Map(Box::new(Self::of(values, values.embedded)?)),
+                None => Self::Object(node, resource || node.embedded),
+            },
+        })
+    }
+
+    /// The type of a field of an object.
+    pub fn field(node: &'n Node, resource: bool, name: &str) -> Option<Self> {
+        if let Some(field) = node
+            .properties
+            .get(name)
+            .filter(|_| !(resource && name == "metadata"))
+        {
+            return Self::of(field, field.embedded);
+        }
+        match name {
+            "apiVersion" | "kind" if resource => Some(Self::Text),
+            "metadata" if resource => Some(Self::Metadata),
+            _ => None,
+        }
+    }
+}
+
+impl Ty<'_> {
+    /// The name of the type in messages.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Dyn => "dyn".to_owned(),
+            Self::Null => "null".to_owned(),
+            Self::Bool => "bool".to_owned(),
+            Self::Int => "int".to_owned(),
+            Self::Uint => "uint".to_owned(),
+            Self::Double => "double".to_owned(),
+            Self::Text => "string".to_owned(),
+            Self::Bytes => "bytes".to_owned(),
+            Self::Timestamp => "timestamp".to_owned(),
+            Self::Duration => "duration".to_owned(),
+            Self::Type => "type".to_owned(),
+            Self::List(items) => format!("list({})", items.name()),
+            Self::Map(values) => format!("map(string, {})", values.name()),
+            Self::Object(..) | Self::Metadata => "object".to_owned(),
+            Self::Optional(inner) => format!("optional_type({})", inner.name()),
+            Self::Authority(kind) => kind.name().to_owned(),
+        }
+    }
+
+    /// Whether a value of one may stand for the other; what is not known may.
+    pub fn fits(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Dyn, _) | (_, Self::Dyn) => true,
+            (Self::List(a), Self::List(b))
+            | (Self::Map(a), Self::Map(b))
+            | (Self::Optional(a), Self::Optional(b)) => a.fits(b),
+            // A null may stand where there is something that could be absent.
+            (Self::Null, other) | (other, Self::Null) => !matches!(
+                other,
+                Self::Bool
+                    | Self::Int
+                    | Self::Uint
+                    | Self::Double
+                    | Self::Text
+                    | Self::List(_)
+                    | Self::Map(_)
+            ),
+            (Self::Object(..) | Self::Map(_), Self::Object(..) | Self::Map(_)) => true,
+            (Self::Authority(a), Self::Authority(b)) => a == b,
+            (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+        }
+    }
+}

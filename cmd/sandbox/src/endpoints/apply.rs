@@ -1,0 +1,197 @@
+//! PATCH with a configuration to apply, of the object, of its status and of its scale.
+
+use serde_json::{Value, json};
+
+use crate::admission::gate::{Gate, Plain};
+use crate::endpoints::decode::{Decoded, FieldValidation};
+use crate::endpoints::update::Part;
+use crate::endpoints::{Api, Call, Reply, create, decode, update};
+use crate::field::json_type;
+use crate::fieldmanager::{ApplyError, Writer};
+use crate::resource::Resource;
+use crate::status::{ApiError, Result};
+use crate::{fieldmanager, meta, yaml};
+
+/// How often an apply that lost a race against a creation or a deletion starts over.
+const ATTEMPTS: usize = 8;
+
+/// A request to apply.
+pub(crate) struct Applying {
+    pub config: Value,
+    pub writer: Writer,
+    pub force: bool,
+    /// What the client is warned of.
+    pub warnings: Vec<String>,
+    /// What a strict request is refused for, once it is known that it could be applied.
+    strict: Option<ApiError>,
+}
+
+impl Applying {
+    /// Applies to what is there, or to nothing.
+    pub fn to(&self, res: &Resource, live: Option<&Value>) -> Result<Value> {
+        let applied =
+            fieldmanager::apply(res, &self.writer, live, &self.config, self.force).map_err(refused)?;
+        match &self.strict {
+            Some(error) => Err(error.clone()),
+            None => Ok(applied),
+        }
+    }
+}
+
+impl Api {
+    pub(crate) async fn apply(&self, gate: &Gate<'_>, subresource: Option<&str>) -> Result<Reply> {
+        let call = gate.call;
+        call.check_options("PatchOptions", true)?;
+        let dry_run = call.dry_run("PatchOptions")?;
+        let (res, name) = (&call.res, call.name());
+        let applying = self.applying(call, subresource, &res.group, &res.version, &res.kind)?;
+        let next = |live: Option<&Value>| {
+            let merged = applying.to(res, live)?;
+            let what = described(res, &applying.config);
+            let Decoded { value, .. } =
+                decode::applied(res, merged).map_err(|e| unconverted(res, &what, e))?;
+            let uid = meta::text(&value, "uid");
+            if live.is_none() && !uid.is_empty() {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                );
+                return Err(ApiError::conflict(res, name, &why));
+            }
+            if res.namespaced && ![call.namespace.as_str(), ""].contains(&meta::namespace(&value)) {
+                return Err(create::other_namespace());
+            }
+            update::check_name(meta::name(&value), name)?;
+            self.check_escalation(call, live.unwrap_or(&Value::Null), &value)?;
+            self.check_owner_references(call, live.unwrap_or(&Value::Null), &value)?;
+            Ok(value)
+        };
+        let part = Part::of(subresource);
+        let mut outcome = Err(ApiError::modified(res, name));
+        for _ in 0..ATTEMPTS {
+            if self.store.get(&res.collection, &call.key()).is_some() || part != Part::Main {
+                let produce = |live: &Value| next(Some(live));
+                outcome = gate
+                    .update(part, dry_run, Plain(produce))
+                    .await
+                    .map(|updated| Reply::object(200, updated));
+                let gone = outcome.as_ref().is_err_and(|e| e.code == 404);
+                if !gone || part != Part::Main {
+                    break;
+                }
+            } else {
+                self.check_create_on_update(call)?;
+                let mut value = next(None)?;
+                // Whatever version it was made for, there is none.
+                let version = meta::text(&value, "resourceVersion");
+                if !version.is_empty() {
+                    update::check_version_number(version)?;
+                }
+                if !dry_run {
+                    meta::set(&mut value, "resourceVersion", Value::Null);
+                }
+                outcome = gate
+                    .create(value, dry_run)
+                    .await
+                    .map(|created| Reply::object(201, created));
+                if !outcome.as_ref().is_err_and(|e| e.reason == "AlreadyExists") {
+                    break;
+                }
+            }
+        }
+        crate::endpoints::warned(outcome, applying.warnings)
+    }
+
+    /// Reads the configuration of a request. It says what it is, and that must be this kind.
+    pub(crate) fn applying(
+        &self,
+        call: &Call,
+        subresource: Option<&str>,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> Result<Applying> {
+        let validation = FieldValidation::of(call);
+        let (writer, force) = self.applier(call, subresource)?;
+        let undecodable = |why: &str| {
+            ApiError::bad_request(format!(
+                "error decoding YAML: error converting YAML to JSON: {why}"
+            ))
+        };
+        let parsed = yaml::parse(&call.body).map_err(|e| undecodable(&e.to_string()))?;
+        let config = match parsed.value {
+            config @ Value::Object(_) => config,
+            Value::Null => json!({}),
+            other => {
+                return Err(undecodable(&format!(
+                    "expected object, found {}",
+                    json_type(&other)
+                )));
+            }
+        };
+        let said = |field: &str| config[field].as_str().unwrap_or_default();
+        let (api_version, said_kind) = (said("apiVersion"), said("kind"));
+        let (said_group, said_version) = api_version.split_once('/').unwrap_or(("", api_version));
+        if said_version.contains('/') {
+            return Err(ApiError::bad_request("invalid object type: /, Kind="));
+        }
+        if (said_group, said_version, said_kind) != (group, version, kind) {
+            return Err(ApiError::bad_request(format!(
+                "invalid object type: {said_group}/{said_version}, Kind={said_kind}"
+            )));
+        }
+        let is_strict = validation == FieldValidation::Strict && !parsed.duplicates.is_empty();
+        let strict = is_strict.then(|| {
+            let what = yaml::unmarshal_errors(&parsed.duplicates);
+            ApiError::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {what}"
+            ))
+        });
+        let warnings = match validation {
+            FieldValidation::Warn => parsed.duplicates,
+            FieldValidation::Ignore | FieldValidation::Strict => Vec::new(),
+        };
+        Ok(Applying {
+            config,
+            writer,
+            force,
+            warnings,
+            strict,
+        })
+    }
+}
+
+/// `namespace/name; group/version, Kind=Kind`
+fn described(res: &Resource, value: &Value) -> String {
+    let (namespace, name) = (meta::namespace(value), meta::name(value));
+    format!(
+        "{namespace}/{name}; {}/{}, Kind={}",
+        res.group, res.version, res.kind
+    )
+}
+
+/// What fits the schema and is no object all the same: the server has no better answer.
+fn unconverted(res: &Resource, what: &str, error: ApiError) -> ApiError {
+    let prefix = format!("cannot be handled as a {}: ", res.kind);
+    match error.message.split_once(&prefix) {
+        Some((_, why)) if error.code == 400 && res.custom.is_none() => ApiError::unexplained(format!(
+            "failed to convert new object ({what}) to proper version: unable to convert unstructured object to {}/{}, \
+             Kind={}: {why}",
+            res.group, res.version, res.kind
+        )),
+        _ => error,
+    }
+}
+
+fn refused(error: ApplyError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        ApplyError::Conflicts(conflicts) => ApiError::apply_conflict(
+            message,
+            conflicts
+                .into_iter()
+                .map(|c| (format!("conflict with {}", c.manager), c.field)),
+        ),
+        ApplyError::BadRequest(_) => ApiError::bad_request(message),
+        ApplyError::Untyped(_) => ApiError::unexplained(message),
+    }
+}

@@ -1,0 +1,267 @@
+//! POST of an object.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::admission::gate::Gate;
+use crate::admission::{priority, webhook};
+use crate::endpoints::{Api, Reply, decode};
+use crate::resource::Resource;
+use crate::status::{ApiError, Result};
+use crate::storage::{Guard, Object, StoreError};
+use crate::{fieldmanager, meta, registry};
+
+/// How often a `generateName` is completed anew when the name is taken.
+pub(crate) const NAME_ATTEMPTS: usize = 8;
+/// Longest name that a `generateName` grows into.
+const MAX_GENERATED_NAME: usize = 63;
+const SUFFIX: usize = 5;
+
+impl Api {
+    pub(crate) async fn create(&self, gate: &Gate<'_>) -> Result<Reply> {
+        let call = gate.call;
+        call.check_options("CreateOptions", false)?;
+        let dry_run = call.dry_run("CreateOptions")?;
+        let writer = self.writer(call, "CreateOptions", None)?;
+        let decode::Decoded { value, warnings } = decode::body(call, "CreateOptions")?;
+        let created = self.create_decoded(gate, &writer, value, dry_run).await;
+        crate::endpoints::warned(created, warnings)
+    }
+
+    /// Creates an object that a client sent.
+    pub(crate) async fn create_decoded(
+        &self,
+        gate: &Gate<'_>,
+        writer: &fieldmanager::Writer,
+        mut value: Value,
+        dry_run: bool,
+    ) -> Result<Reply> {
+        let call = gate.call;
+        self.check_escalation(call, &Value::Null, &value)?;
+        self.check_owner_references(call, &Value::Null, &value)?;
+        // Nobody creates what is on its way out, nor has the time of that.
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            meta::set(&mut value, field, Value::Null);
+        }
+        fieldmanager::track(&call.res, writer, None, &mut value);
+        let created = gate.create(value, dry_run).await?;
+        Ok(Reply::object(201, created))
+    }
+
+    /// Creates a decoded object, and returns it as it is served.
+    pub(crate) fn create_object(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        value: Value,
+        dry_run: bool,
+    ) -> Result<Value> {
+        if meta::name(&value).is_empty() && !meta::text(&value, "generateName").is_empty() {
+            for _ in 1..NAME_ATTEMPTS {
+                let outcome = self.create_once(res, namespace, value.clone(), dry_run);
+                if !outcome.as_ref().is_err_and(|e| e.reason == "AlreadyExists") {
+                    return outcome;
+                }
+            }
+        }
+        self.create_once(res, namespace, value, dry_run)
+    }
+
+    fn create_once(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
+        let _addresses = self.lock_addresses(res);
+        let value = self.prepared(res, namespace, value, dry_run)?;
+        self.commit_create(res, namespace, value, dry_run)
+    }
+
+    /// The first step of a create whose second one comes later: everything but the commit.
+    pub(crate) fn prepare(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        value: Value,
+        dry_run: bool,
+    ) -> Result<Value> {
+        let _addresses = self.lock_addresses(res);
+        self.prepared(res, namespace, value, dry_run)
+    }
+
+    /// The second step; none if the addresses of the first one are no longer free.
+    pub(crate) fn commit_prepared(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        value: Value,
+        dry_run: bool,
+    ) -> Option<Result<Value>> {
+        let _addresses = self.lock_addresses(res);
+        if res.collection == "services" && !self.addresses_are_free(&Value::Null, &value) {
+            return None;
+        }
+        Some(self.commit_create(res, namespace, value, dry_run))
+    }
+
+    /// The object as it would be stored.
+    fn prepared(&self, res: &Resource, namespace: &str, mut value: Value, dry_run: bool) -> Result<Value> {
+        check_namespace(res, namespace, &mut value)?;
+        let version = meta::text(&value, "resourceVersion").to_owned();
+        self.fill_system_fields(&mut value);
+        let name = meta::name(&value).to_owned();
+        if res.namespaced {
+            self.check_namespace_open(res, &name, namespace)?;
+        }
+        if let Some(refusal) = self.crd_refusal(res, &name) {
+            return Err(refusal);
+        }
+        registry::prepare_create(res, &mut value);
+        self.before_create(res, &mut value)?;
+        let errors = registry::validate_create(res, &value);
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(res, &name, &errors));
+        }
+        if res.collection == "services" {
+            self.check_node_ports(&Value::Null, &value)?;
+        }
+        if dry_run {
+            // What is not stored gets no other version.
+            meta::set(&mut value, "resourceVersion", version);
+        } else if version.parse::<u64>().is_ok_and(|version| version > 0) {
+            // What is no version is as good as none.
+            return Err(ApiError::unexplained(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        Ok(value)
+    }
+
+    fn commit_create(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
+        priority::check_overhead(res, &value)?;
+        let name = meta::name(&value).to_owned();
+        let key = meta::key(namespace, &name);
+        let quotas = self.admit_to_quotas(res, namespace, &name)?;
+        if dry_run {
+            if let Some(existing) = self.store.get(&res.collection, &key) {
+                return Err(taken(res, &value, &existing));
+            }
+            return Ok(value);
+        }
+        // Checked again with the commit: what the object is part of must still be there, and stay.
+        let open = |container: Option<&Object>| container.is_some_and(|c| !c.terminating);
+        let namespace_open = res.namespaced.then_some(Guard {
+            collection: "namespaces",
+            key: namespace,
+            holds: &open,
+        });
+        let definition = res.custom.as_ref().map(|custom| custom.crd.as_str());
+        let definition_open = definition.map(|crd| Guard {
+            collection: crate::apiextensions::establish::COLLECTION,
+            key: crd,
+            holds: &open,
+        });
+        let guards: Vec<Guard<'_>> = namespace_open.into_iter().chain(definition_open).collect();
+        let stored = self
+            .store
+            .create(&res.collection, &key, Self::draft(res, value.clone()), &guards);
+        drop(quotas);
+        match stored {
+            Ok(object) => {
+                let served = Self::answer(res, &object, value);
+                self.after_write(res, &object);
+                self.after_create(res, namespace, &name);
+                Ok(served)
+            }
+            Err(StoreError::Exists) => match self.store.get(&res.collection, &key) {
+                Some(existing) => Err(taken(res, &value, &existing)),
+                None => Err(ApiError::already_exists(res, &name, false)),
+            },
+            Err(StoreError::Refused) => {
+                let refusal = self.crd_refusal(res, &name);
+                Err(refusal.unwrap_or_else(|| self.namespace_refusal(res, &name, namespace)))
+            }
+            Err(other) => Err(ApiError::internal(other.to_string())),
+        }
+    }
+
+    pub(crate) fn fill_system_fields(&self, value: &mut Value) {
+        for field in [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "resourceVersion",
+        ] {
+            meta::set(value, field, Value::Null);
+        }
+        meta::set(value, "uid", self.env.uid());
+        meta::set(value, "creationTimestamp", self.env.time());
+        if meta::name(value).is_empty() {
+            let prefix = meta::text(value, "generateName");
+            if !prefix.is_empty() {
+                let mut end = prefix.len().min(MAX_GENERATED_NAME - SUFFIX);
+                while !prefix.is_char_boundary(end) {
+                    end -= 1;
+                }
+                let name = format!("{}{}", &prefix[..end], self.env.name_suffix());
+                meta::set(value, "name", name);
+            }
+        }
+    }
+
+    /// What needs more than the object itself.
+    fn before_create(&self, res: &Resource, value: &mut Value) -> Result<()> {
+        match res.collection.as_str() {
+            "services" => self.allocate_addresses(value),
+            "pods" => self.set_priority(res, value),
+            _ => Ok(()),
+        }
+    }
+
+    /// What follows from a write that has been committed.
+    pub(crate) fn after_write(&self, res: &Resource, object: &Arc<Object>) {
+        self.update_quotas_after(res, object);
+        if res.collection == crate::apiextensions::establish::COLLECTION {
+            self.crd_written(object);
+        }
+        if res.collection == crate::controllers::role_aggregation::COLLECTION {
+            self.aggregate_roles();
+        }
+        if matches!(res.collection.as_str(), webhook::MUTATING | webhook::VALIDATING) {
+            self.refresh_hooks();
+        }
+    }
+
+    /// What follows from a new object.
+    fn after_create(&self, res: &Resource, namespace: &str, name: &str) {
+        self.update_quotas(res, namespace);
+        if res.collection == "namespaces" {
+            self.furnish_namespace(name);
+        }
+    }
+}
+
+fn taken(res: &Resource, value: &Value, existing: &Object) -> ApiError {
+    let name = meta::name(value);
+    if meta::text(value, "generateName").is_empty() {
+        ApiError::already_exists(res, name, existing.terminating)
+    } else {
+        ApiError::generate_name_conflict(res, name, existing.terminating)
+    }
+}
+
+/// The namespace of the object and of the path must agree; one that is left out is taken from the path.
+pub(crate) fn check_namespace(res: &Resource, namespace: &str, value: &mut Value) -> Result<()> {
+    let said = meta::namespace(value);
+    if !res.namespaced {
+        meta::set(value, "namespace", Value::Null);
+    } else if said.is_empty() {
+        meta::set(value, "namespace", namespace);
+    } else if said != namespace {
+        return Err(other_namespace());
+    }
+    Ok(())
+}
+
+/// The object names another namespace than the path does.
+pub(crate) fn other_namespace() -> ApiError {
+    ApiError::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request",
+    )
+}

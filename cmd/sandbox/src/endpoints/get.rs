@@ -1,0 +1,26 @@
+//! GET of one object.
+
+use crate::endpoints::{Api, Body, Call, Reply};
+use crate::status::{ApiError, Result};
+
+impl Api {
+    pub(crate) async fn get(&self, call: &Call) -> Result<Reply> {
+        let found = match call.query.get("resourceVersion") {
+            // Without a version: the present state, whatever the API service's watch cache knows.
+            None => self.store.get(&call.res.collection, &call.key()),
+            Some(version) => {
+                let at_least = crate::endpoints::list::parse_version(version)?;
+                let at = self.visible(call, at_least).await?;
+                self.store
+                    .get_at(&call.res.collection, &call.key(), at)
+                    .map_err(crate::endpoints::list::expired)?
+            }
+        };
+        let object = found.ok_or_else(|| ApiError::not_found(&call.res, call.name()))?;
+        Ok(Reply {
+            code: 200,
+            body: Body::Stored(object),
+            warnings: Vec::new(),
+        })
+    }
+}

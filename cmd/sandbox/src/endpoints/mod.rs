@@ -1,0 +1,310 @@
+//! The API itself: what each verb does to the store, for every resource.
+//!
+//! A request that got here has been routed (`service`): its resource is known. Each verb lives in its own file and ends
+//! in one [`Reply`] or one [`ApiError`]. Writes read the present version, compute the next one without a lock, and
+//! commit it only if the version has not changed meanwhile; if it has, they start over.
+
+pub(crate) mod apply;
+pub(crate) mod create;
+pub(crate) mod decode;
+pub(crate) mod delete;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod negotiate;
+pub(crate) mod partial;
+pub(crate) mod render;
+pub(crate) mod request;
+pub(crate) mod scale;
+pub(crate) mod update;
+pub(crate) mod watch;
+pub(crate) mod writer;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::watch as watch_channel;
+
+use crate::admission::webhook::{Compiled, Hooks, Services};
+use crate::authn::{Authorization, Signer, User};
+use crate::authz::Audit;
+use crate::endpoints::negotiate::View;
+use crate::endpoints::request::Query;
+use crate::env::Env;
+use crate::field::FieldError;
+use crate::registry::served::ServedResources;
+use crate::resource::Resource;
+use crate::status::{ApiError, Result};
+use crate::storage::lag::Lag;
+use crate::storage::{Draft, Object, Store};
+use crate::{Options, registry};
+
+pub use crate::admission::gate::Warnings;
+pub use render::{Body, Form};
+pub use watch::WatchStream;
+
+/// What all API services share.
+pub struct Api {
+    pub(crate) store: Store,
+    pub(crate) env: Env,
+    pub(crate) authorization: Authorization,
+    pub(crate) audit: Option<Audit>,
+    pub(crate) enforce_owner_references: bool,
+    /// What `kube-root-ca.crt` holds, the `ConfigMap` of each namespace; none if there is no such object.
+    pub(crate) root_ca: Option<String>,
+    /// Signs the tokens of service accounts; made with the first of them.
+    pub(crate) signer: OnceLock<Option<Signer>>,
+    registry: RwLock<ServedResources>,
+    /// The webhooks that are asked about writes; none if there are none.
+    pub(crate) hooks: RwLock<Option<Arc<Hooks>>>,
+    /// What the webhooks were compiled from; held while they are made anew.
+    pub(crate) compiled: Mutex<Compiled>,
+    /// Where the services of webhooks are.
+    pub(crate) services: Services,
+    /// Held from the choice of a Service's addresses until it is stored, so that no two choose the same.
+    addresses: Mutex<()>,
+    /// Held while a definition is judged and what it defines is put into the registry.
+    pub(crate) definitions: Mutex<()>,
+    /// Held while quotas are checked until the new object is stored, and while their status is written.
+    pub(crate) quotas: Mutex<()>,
+    /// The namespaces that are being emptied.
+    pub(crate) emptying: Mutex<BTreeSet<String>>,
+    /// True once every watch is to end.
+    closing: watch_channel::Sender<bool>,
+    /// Told when something else is served than before.
+    served: watch_channel::Sender<()>,
+}
+
+/// One routed request.
+pub struct Call {
+    /// What it is about.
+    pub res: Arc<Resource>,
+    /// Namespace of the path, empty if it has none.
+    pub namespace: String,
+    /// Name of the path.
+    pub name: Option<String>,
+    /// Options.
+    pub query: Query,
+    /// Body, empty if there is none.
+    pub body: Bytes,
+    /// Media type of the body.
+    pub content_type: String,
+    /// `User-Agent`, empty if there is none.
+    pub user_agent: String,
+    /// The form in which the answer is wanted.
+    pub view: View,
+    /// Whether it is a watch.
+    pub watch: bool,
+    /// How far the watch cache of the API service is behind.
+    pub lag: Arc<Lag>,
+    /// Who asks.
+    pub user: User,
+    /// The token that the API service takes as the administrator's.
+    pub admin_token: Option<Arc<str>>,
+}
+
+/// The answer to a request, before it is rendered.
+pub struct Reply {
+    /// HTTP status code.
+    pub code: u16,
+    /// What to send.
+    pub body: Body,
+    /// `Warning` headers.
+    pub warnings: Vec<String>,
+}
+
+impl Reply {
+    pub(crate) fn object(code: u16, value: Value) -> Self {
+        Self {
+            code,
+            body: Body::Object(value),
+            warnings: Vec::new(),
+        }
+    }
+
+    pub(crate) fn warn(mut self, warnings: Vec<String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+}
+
+/// The outcome of a write with what the client is warned of, whether it was done or refused.
+fn warned(outcome: Result<Reply>, warnings: Vec<String>) -> Result<Reply> {
+    match outcome {
+        Ok(reply) => Ok(reply.warn(warnings)),
+        Err(error) => Err(error.warn(warnings)),
+    }
+}
+
+impl Api {
+    /// An API with the namespaces and the service that every cluster has.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let Options {
+            env,
+            history,
+            authorization,
+            audit,
+            enforce_owner_references,
+            root_ca,
+            services,
+        } = options;
+        let api = Self {
+            store: Store::new(history),
+            env,
+            authorization,
+            audit,
+            enforce_owner_references,
+            root_ca,
+            signer: OnceLock::new(),
+            registry: RwLock::new(ServedResources::new()),
+            hooks: RwLock::new(None),
+            compiled: Mutex::default(),
+            services,
+            addresses: Mutex::new(()),
+            definitions: Mutex::new(()),
+            quotas: Mutex::new(()),
+            emptying: Mutex::default(),
+            closing: watch_channel::Sender::new(false),
+            served: watch_channel::Sender::new(()),
+        };
+        api.bootstrap();
+        api
+    }
+
+    /// The resources that are served now.
+    #[must_use]
+    pub fn registry(&self) -> ServedResources {
+        self.registry
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Ends every watch.
+    pub(crate) fn close_watches(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// The right to choose addresses, for the one kind that has any.
+    fn lock_addresses(&self, res: &Resource) -> Option<MutexGuard<'_, ()>> {
+        (res.collection == "services").then(|| self.addresses.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_registry(&self, registry: ServedResources) {
+        *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
+        self.served.send_replace(());
+    }
+
+    /// Carries out a request.
+    pub async fn handle(
+        self: &Arc<Self>,
+        method: &http::Method,
+        subresource: Option<&str>,
+        call: Call,
+        warnings: &Warnings,
+    ) -> Result<Reply> {
+        use http::Method;
+        let named = call.name.is_some();
+        if call.watch && (subresource, method) == (None, &Method::GET) && !call.res.is_review() {
+            return self.watch(call).await;
+        }
+        let gate = self.gate(&call, subresource, warnings);
+        if call.res.is_review() {
+            return match (subresource, method, named) {
+                (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.review(&gate).await,
+                _ => Err(ApiError::method_not_allowed()),
+            };
+        }
+        match (subresource, method, named) {
+            (None | Some("status"), &Method::GET, true) => self.get(&call).await,
+            (None, &Method::GET, false) => self.list(&call).await,
+            (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.create(&gate).await,
+            (None | Some("status"), &Method::PUT, true) => self.put(&gate, subresource).await,
+            (None | Some("status"), &Method::PATCH, true) => self.patch(&gate, subresource).await,
+            (None, &Method::DELETE, true) => self.delete(&gate).await,
+            (None, &Method::DELETE, false)
+                if call.namespaced_as_its_kind() && call.res.collection != "namespaces" =>
+            {
+                self.delete_collection(&gate).await
+            }
+            (Some("scale"), _, true) => self.scale(method, &gate).await,
+            (Some("binding"), &Method::POST, true) => self.bind(&gate).await,
+            (Some("eviction"), &Method::POST, true) => self.evict(&gate).await,
+            (Some("finalize"), &Method::PUT, true) => self.finalize_namespace(&gate).await,
+            (Some("token"), &Method::POST, true) => self.request_token(&gate).await,
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    /// What field selectors and the stored version need to know of an object in its served version.
+    pub(crate) fn draft(res: &Resource, mut value: Value) -> Draft {
+        let mut shape = 0;
+        if let Some(custom) = &res.custom {
+            if custom.schema.id() == custom.stored.id() {
+                shape = custom.schema.id();
+            } else {
+                custom.stored.prune(&mut value);
+            }
+        }
+        registry::to_stored(res, &mut value);
+        let fields = registry::selectable_fields(res, &value);
+        Draft { value, shape, fields }
+    }
+
+    /// What was written, as it is served: read again only where it was not stored as it came.
+    fn answer(res: &Resource, object: &Object, mut written: Value) -> Value {
+        let custom = res.custom.as_ref();
+        let same_schema = custom.is_none_or(|custom| custom.schema.id() == custom.stored.id());
+        if registry::is_converted(res) || !same_schema {
+            return Self::served(res, object);
+        }
+        crate::meta::set(&mut written, "resourceVersion", object.revision.to_string());
+        written
+    }
+
+    /// A stored object in the version that `res` serves.
+    pub(crate) fn served(res: &Resource, object: &Object) -> Value {
+        let mut value = object.value();
+        if let Some(map) = value.as_object_mut() {
+            map.insert("apiVersion".to_owned(), res.stored_as.clone().into());
+            map.insert("kind".to_owned(), res.kind.clone().into());
+        }
+        registry::from_stored(res, &mut value);
+        if let Some(custom) = &res.custom {
+            if object.shape != custom.stored.id() {
+                custom.stored.settle(&mut value);
+            }
+            if custom.schema.id() != custom.stored.id() {
+                custom.schema.prune(&mut value);
+            }
+        }
+        value
+    }
+}
+
+impl Call {
+    /// A namespaced kind is written below its namespace, a cluster-scoped one is not.
+    fn namespaced_as_its_kind(&self) -> bool {
+        self.res.namespaced != self.namespace.is_empty()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn key(&self) -> String {
+        crate::meta::key(&self.namespace, self.name())
+    }
+}
+
+fn dry_run_error(values: &[String]) -> Option<FieldError> {
+    let wrong = values.iter().any(|value| value != "All");
+    wrong.then(|| FieldError::not_supported("dryRun", Value::from(values.to_vec()), &["All"]))
+}
+
+pub(crate) fn invalid_dry_run(kind: &str, values: &[String]) -> ApiError {
+    let wrong: Vec<FieldError> = dry_run_error(values).into_iter().collect();
+    ApiError::invalid_kind("meta.k8s.io", kind, "", &wrong)
+}

@@ -1,0 +1,330 @@
+//! WATCH: every change after a version, in order, until the deadline.
+//!
+//! A watcher holds no queue of its own, only the revision that it has reached: it reads on in the store's history when
+//! its client takes more. One that is too slow finds that history has been dropped, and is cut off with 410.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::endpoints::render::Form;
+use crate::endpoints::{Api, Body, Call, Reply, list, render};
+use crate::field::FieldError;
+use crate::selector::Selector;
+use crate::status::{ApiError, Result};
+use crate::storage::changes::Changed;
+use crate::storage::lag::Lag;
+use crate::storage::{Change, Object};
+
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// The last bookmark comes this long before the deadline.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+/// Without `timeoutSeconds` a watch lasts between once and twice this long.
+const DEFAULT_SECONDS: u64 = 30 * 60;
+/// What is encoded at once. A client that does not read costs no more than this.
+const FRAME_BYTES: usize = 64 * 1024;
+const CHANGES_AT_ONCE: usize = 256;
+
+/// One watch connection.
+pub struct WatchStream {
+    api: Arc<Api>,
+    lag: Arc<Lag>,
+    form: Form,
+    selector: Selector,
+    prefix: String,
+    /// Objects that are sent as ADDED before the changes.
+    initial: std::vec::IntoIter<Arc<Object>>,
+    /// Whether the end of the initial objects is to be marked.
+    mark_initial: bool,
+    /// Everything up to this revision has been sent.
+    reached: u64,
+    /// Where the changes began: a bookmark that says no more than that is not sent.
+    began: u64,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    deadline: Instant,
+    commits: Changed,
+    moved: Changed,
+    closing: watch::Receiver<bool>,
+    /// Wakes when something else is served: a custom resource may be no longer.
+    served: watch::Receiver<()>,
+    /// Why it cannot begin.
+    failed: Option<ApiError>,
+    finished: bool,
+}
+
+/// Whether what is watched is still served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Definition {
+    Served,
+    /// No longer: what happened before is still told.
+    Gone,
+    /// The name and version are those of another definition, whose objects are not what was asked for.
+    Another,
+}
+
+impl Api {
+    pub(crate) async fn watch(self: &Arc<Self>, call: Call) -> Result<Reply> {
+        check_options(&call)?;
+        let selector = list::selector(&call)?;
+        let send_initial = call.query.flag("sendInitialEvents");
+        let bookmarks = call.query.flag("allowWatchBookmarks") == Some(true);
+        let seconds = match call.query.number("timeoutSeconds")? {
+            Some(n) if n > 0 => u64::try_from(n).unwrap_or(DEFAULT_SECONDS),
+            _ => DEFAULT_SECONDS + self.env.below(DEFAULT_SECONDS),
+        };
+        let collection = call.res.collection.clone();
+        // Subscribed before the state is read, so that nothing falls between the two.
+        let commits = self.store.subscribe(&collection);
+        let version = call.query.get("resourceVersion");
+        let asked = version.map(parse_version).transpose()?;
+        let from_state = send_initial.unwrap_or(asked.is_none_or(|v| v == 0));
+        let reached = match asked {
+            Some(version) if !from_state && version > 0 => Ok(version),
+            None => self.visible(&call, self.store.revision()).await,
+            Some(version) => self.visible(&call, version).await,
+        };
+        // From here on the watch has begun: what goes wrong is told as an event.
+        let (reached, failed) = reached.map_or_else(|error| (0, Some(error)), |reached| (reached, None));
+        let prefix = list::prefix(&call);
+        let initial = if from_state && failed.is_none() {
+            let snapshot = self.store.snapshot(&collection, &prefix, None, Some(reached));
+            snapshot.map_err(list::expired)?.objects
+        } else {
+            Vec::new()
+        };
+        let now = self.env.instant();
+        let deadline = now + Duration::from_secs(seconds.min(365 * 24 * 3600));
+        let stream = WatchStream {
+            api: self.clone(),
+            moved: call.lag.subscribe(),
+            lag: call.lag,
+            form: Form::new(call.res, call.view, &call.query, self.env.now())?,
+            selector,
+            prefix,
+            initial: initial.into_iter(),
+            mark_initial: send_initial == Some(true) && bookmarks,
+            reached,
+            began: reached,
+            bookmarks,
+            next_bookmark: next_bookmark(now, deadline),
+            deadline,
+            commits,
+            closing: self.closing.subscribe(),
+            served: self.served.subscribe(),
+            failed,
+            finished: false,
+        };
+        Ok(Reply {
+            code: 200,
+            body: Body::Watch(Box::new(stream)),
+            warnings: Vec::new(),
+        })
+    }
+}
+
+impl WatchStream {
+    /// The next piece of the response; `None` when the watch is over.
+    pub async fn next_frame(&mut self) -> Option<Bytes> {
+        while !self.finished {
+            self.commits.mark_seen();
+            self.moved.mark_seen();
+            self.served.borrow_and_update();
+            let mut frame = Vec::new();
+            if let Some(error) = self.failed.take() {
+                render::error_event(&mut frame, &error.to_status());
+                self.finished = true;
+                return Some(frame.into());
+            }
+            self.initial_events(&mut frame);
+            let definition = self.definition();
+            if definition == Definition::Another {
+                break;
+            }
+            if frame.is_empty() {
+                self.changes(&mut frame);
+            }
+            let now = self.api.env.instant();
+            if now >= self.deadline {
+                // What came in the last moment is still told, but nothing that comes after it.
+                self.finished = true;
+            }
+            if frame.is_empty() && self.bookmarks && now >= self.next_bookmark {
+                if self.reached > self.began {
+                    self.form.bookmark(&mut frame, self.reached, false);
+                }
+                self.next_bookmark = next_bookmark(now, self.deadline);
+            }
+            if !frame.is_empty() {
+                return Some(frame.into());
+            }
+            if self.finished || *self.closing.borrow() || definition == Definition::Gone {
+                break;
+            }
+            let wake = if self.bookmarks {
+                self.next_bookmark.min(self.deadline)
+            } else {
+                self.deadline
+            };
+            tokio::select! {
+                biased;
+                () = self.api.env.sleep_until(wake) => {}
+                () = self.commits.changed() => {}
+                () = self.moved.changed() => {}
+                _ = self.closing.changed() => {}
+                _ = self.served.changed() => {}
+            }
+        }
+        None
+    }
+
+    /// What has become of the definition of a custom resource.
+    fn definition(&self) -> Definition {
+        let res = &self.form.res;
+        let Some(custom) = &res.custom else {
+            return Definition::Served;
+        };
+        let now = self.api.registry().find(&res.group, &res.version, &res.plural);
+        match now.as_ref().and_then(|r| r.custom.as_ref()) {
+            Some(now) if now.uid == custom.uid => Definition::Served,
+            Some(_) => Definition::Another,
+            None => Definition::Gone,
+        }
+    }
+
+    fn initial_events(&mut self, frame: &mut Vec<u8>) {
+        while frame.len() < FRAME_BYTES {
+            let Some(object) = self.initial.next() else { break };
+            if self.selector.matches(&object) {
+                self.form.event(frame, "ADDED", &object);
+            }
+        }
+        if self.initial.as_slice().is_empty() && self.mark_initial {
+            self.mark_initial = false;
+            self.form.bookmark(frame, self.reached, true);
+        }
+    }
+
+    fn changes(&mut self, frame: &mut Vec<u8>) {
+        let collection = self.form.res.collection.clone();
+        while frame.len() < FRAME_BYTES {
+            let visible = self.lag.visible(&collection, self.api.store.revision());
+            if visible <= self.reached {
+                return;
+            }
+            let Ok((changes, known)) = self.api.store.changes(&collection, self.reached, CHANGES_AT_ONCE)
+            else {
+                return self.cut_off(frame);
+            };
+            for change in &changes {
+                if change.revision > visible {
+                    break;
+                }
+                self.reached = change.revision;
+                self.change(frame, change);
+                if frame.len() >= FRAME_BYTES {
+                    return;
+                }
+            }
+            // Nothing else of this collection up to there: that is what a bookmark may say.
+            self.reached = self.reached.max(known.min(visible));
+        }
+    }
+
+    /// A change of an object is, for a selection, its coming, its changing or its going.
+    fn change(&mut self, frame: &mut Vec<u8>, change: &Change) {
+        if !change.key().starts_with(&self.prefix) {
+            return;
+        }
+        let selector = &self.selector;
+        let selected = |o: &&Arc<Object>| selector.matches(o);
+        let before = change.before.as_ref().filter(selected);
+        match (before, change.after.as_ref().filter(selected)) {
+            (None, Some(after)) => self.form.event(frame, "ADDED", after),
+            (Some(_), Some(after)) => self.form.event(frame, "MODIFIED", after),
+            (Some(before), None) => match &change.removed {
+                Some(removed) => self.form.event(frame, "DELETED", removed),
+                // It only left the selection: its last selected state, at the version of the change.
+                None => self
+                    .form
+                    .event(frame, "DELETED", &render::at_revision(before, change.revision)),
+            },
+            (None, None) => {}
+        }
+    }
+
+    fn cut_off(&mut self, frame: &mut Vec<u8>) {
+        let oldest = self.api.store.compacted(&self.form.res.collection);
+        let error = ApiError::expired(format!("too old resource version: {} ({oldest})", self.reached));
+        render::error_event(frame, &error.to_status());
+        self.finished = true;
+    }
+}
+
+/// A minute from now, or shortly before the deadline if that comes first.
+fn next_bookmark(now: Instant, deadline: Instant) -> Instant {
+    let regular = now + BOOKMARK_EVERY;
+    match deadline.checked_sub(LAST_BOOKMARK) {
+        Some(last) if last > now => regular.min(last),
+        _ => regular,
+    }
+}
+
+fn check_options(call: &Call) -> Result<()> {
+    const MATCH: &str = "resourceVersionMatch";
+    let mut errors = Vec::new();
+    let initial = call.query.flag("sendInitialEvents");
+    let matching = call.query.get(MATCH);
+    if initial.is_some() && matching != Some("NotOlderThan") {
+        let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        errors.push(FieldError::forbidden(MATCH, why));
+    }
+    if let Some(matching) = matching {
+        if initial.is_none() {
+            let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            errors.push(FieldError::forbidden(MATCH, why));
+        }
+        if matching != "NotOlderThan" {
+            errors.push(FieldError::not_supported(MATCH, matching, &["NotOlderThan"]));
+        }
+        if call.query.get("continue").is_some() {
+            errors.push(FieldError::forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
+        }
+    }
+    if matching.is_none() && call.query.get("continue").is_some() {
+        errors.push(FieldError::forbidden(
+            MATCH,
+            "resourceVersionMatch is forbidden when continue is provided",
+        ));
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::invalid_kind("meta.k8s.io", "ListOptions", "", &errors))
+    }
+}
+
+/// A watch refuses a version that is none in other words than a list.
+fn parse_version(version: &str) -> Result<u64> {
+    version.parse().map_err(|_| {
+        ApiError::unexplained(format!(
+            "resourceVersion: Invalid value: {version:?}: must be a number"
+        ))
+    })
+}
+
+/// The object of a bookmark: nothing but a version.
+pub(crate) fn bookmark_object(api_version: &str, kind: &str, revision: u64, initial_end: bool) -> Value {
+    let mut metadata = json!({"resourceVersion": revision.to_string()});
+    if initial_end {
+        metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
+    json!({"kind": kind, "apiVersion": api_version, "metadata": metadata})
+}

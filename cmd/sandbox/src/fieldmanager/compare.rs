@@ -1,0 +1,219 @@
+//! Which fields two states of an object differ in, and which fields a configuration has.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::fieldmanager::element;
+use crate::fieldmanager::fields::{Fields, node};
+use crate::fieldmanager::shape::{Keys, Layout, Shape};
+
+/// What happened between two states.
+#[derive(Debug, Default)]
+pub(super) struct Diff {
+    /// Fields that are gone.
+    pub removed: Fields,
+    /// Fields that are there, but not the same.
+    pub modified: Fields,
+    /// Fields that are new.
+    pub added: Fields,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Same,
+    Removed,
+    Modified,
+    Added,
+}
+
+/// Compares two states. One of them may be missing, not both.
+pub(super) fn compare(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>) -> Diff {
+    let mut diff = Diff::default();
+    if old != new {
+        place(shape, old, new, &mut diff);
+    }
+    diff
+}
+
+/// Compares one place, in which the two differ: what is below it goes into `diff`, what became of itself is returned.
+fn place(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>, diff: &mut Diff) -> Mark {
+    let mark = match (old, new) {
+        (None, _) => Mark::Added,
+        // What cannot be left out and is not there is null on one side only: it is not shown.
+        (Some(Value::Null), None) if shape.is_typed() => Mark::Same,
+        (Some(_), None) => Mark::Removed,
+        _ => Mark::Same,
+    };
+    // Null says nothing about what stands there; the other side does.
+    let (was, is) = (old.filter(|v| !v.is_null()), new.filter(|v| !v.is_null()));
+    let layout = shape.layout(is.or(was).unwrap_or(&Value::Null));
+    // Where something else stands than stood there, what was there goes, and what is there comes.
+    let former = was.filter(|_| is.is_some()).map(|was| shape.layout(was));
+    let former = former.filter(|former| *former != layout);
+    let mut leaf = false;
+    for layout in former.into_iter().chain([layout]) {
+        leaf |= below(shape, &layout, old, new, diff);
+    }
+    match mark {
+        Mark::Same if leaf && new.is_some() => Mark::Modified,
+        mark => mark,
+    }
+}
+
+/// Compares what is below a place; returns whether it is one value.
+fn below(
+    shape: Shape<'_>,
+    layout: &Layout<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    diff: &mut Diff,
+) -> bool {
+    match layout {
+        Layout::Leaf => return true,
+        Layout::Object => {
+            let (old, new) = (object(old), object(new));
+            if old.is_none_or(Map::is_empty) && new.is_none_or(Map::is_empty) {
+                return true;
+            }
+            let names = new.into_iter().flat_map(Map::keys);
+            let gone = old.into_iter().flat_map(Map::keys);
+            let gone = gone.filter(|name| new.is_none_or(|new| !new.contains_key(*name)));
+            for name in names.chain(gone) {
+                let (inner, _) = shape.field(name).unwrap_or((Shape::Deduced, false));
+                let gone = new.is_none();
+                let (old, new) = (old.and_then(|o| o.get(name)), new.and_then(|n| n.get(name)));
+                if gone && old == Some(&Value::Null) {
+                    // It went with all that it was part of.
+                    insert(&mut diff.removed, || element::field(name), true, Map::new());
+                } else {
+                    child(inner, || element::field(name), old, new, diff);
+                }
+            }
+        }
+        Layout::Items(keys) => {
+            let (old, new) = (list(old), list(new));
+            if old.is_empty() && new.is_empty() {
+                return true;
+            }
+            items(shape, keys, old, new, diff);
+        }
+    }
+    false
+}
+
+/// Most places are the same: their elements are not even made.
+fn child(
+    shape: Shape<'_>,
+    element: impl Fn() -> String,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    diff: &mut Diff,
+) {
+    if old == new {
+        return;
+    }
+    let mut below = Diff::default();
+    let mark = place(shape, old, new, &mut below);
+    insert(&mut diff.removed, &element, mark == Mark::Removed, below.removed);
+    insert(
+        &mut diff.modified,
+        &element,
+        mark == Mark::Modified,
+        below.modified,
+    );
+    insert(&mut diff.added, &element, mark == Mark::Added, below.added);
+}
+
+fn insert(set: &mut Fields, element: impl Fn() -> String, member: bool, below: Fields) {
+    if let Some(node) = node(member, below) {
+        set.insert(element(), node);
+    }
+}
+
+/// Items that stand more than once are one value together.
+fn items(shape: Shape<'_>, keys: &Keys<'_>, old: &[Value], new: &[Value], diff: &mut Diff) {
+    let (old, new) = (indexed(shape, keys, old), indexed(shape, keys, new));
+    let inner = shape.item();
+    let gone = old.iter().filter(|(element, _)| !new.contains_key(*element));
+    for (element, before) in old.iter().filter(|(e, _)| new.contains_key(*e)).chain(gone) {
+        let after = new.get(element).map_or(&[][..], Vec::as_slice);
+        let element = || element.clone();
+        match (before.as_slice(), after) {
+            (&[old], []) => child(inner, element, Some(old), None, diff),
+            (&[old], &[new]) => child(inner, element, Some(old), Some(new), diff),
+            (&[old], _) => {
+                child(inner, element, Some(old), None, diff);
+                insert(&mut diff.added, element, true, Map::new());
+            }
+            (_, []) => insert(&mut diff.removed, element, true, Map::new()),
+            (_, &[new]) => {
+                child(inner, element, None, Some(new), diff);
+                insert(&mut diff.removed, element, true, Map::new());
+            }
+            (before, after) if before != after => insert(&mut diff.modified, element, true, Map::new()),
+            _ => {}
+        }
+    }
+    for (element, after) in new.iter().filter(|(element, _)| !old.contains_key(*element)) {
+        let element = || element.clone();
+        match after.as_slice() {
+            &[new] => child(inner, element, None, Some(new), diff),
+            _ => insert(&mut diff.added, element, true, Map::new()),
+        }
+    }
+}
+
+/// The items by their elements. Those that have none cannot be told apart, and are left out.
+fn indexed<'v>(shape: Shape<'_>, keys: &Keys<'_>, items: &'v [Value]) -> BTreeMap<String, Vec<&'v Value>> {
+    let mut indexed: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
+    for item in items {
+        if let Ok(element) = shape.element(keys, item) {
+            indexed.entry(element).or_default().push(item);
+        }
+    }
+    indexed
+}
+
+/// The fields that a configuration has.
+pub(super) fn fields_of(shape: Shape<'_>, value: &Value) -> Fields {
+    let mut set = Map::new();
+    collect(shape, value, &mut set);
+    set
+}
+
+/// Collects what is below a place, and says whether the place itself is a field of the set.
+fn collect(shape: Shape<'_>, value: &Value, set: &mut Fields) -> bool {
+    match shape.layout(value) {
+        Layout::Leaf => true,
+        Layout::Object => {
+            for (name, value) in object(Some(value)).into_iter().flatten() {
+                let (inner, named) = shape.field(name).unwrap_or((Shape::Deduced, false));
+                let mut below = Map::new();
+                let leaf = collect(inner, value, &mut below);
+                let bare = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+                insert(set, || element::field(name), leaf || bare || !named, below);
+            }
+            false
+        }
+        Layout::Items(keys) => {
+            let inner = shape.item();
+            for (element, items) in indexed(shape, &keys, list(Some(value))) {
+                let mut below = Map::new();
+                if let &[item] = items.as_slice() {
+                    collect(inner, item, &mut below);
+                }
+                insert(set, || element.clone(), true, below);
+            }
+            false
+        }
+    }
+}
+
+pub(super) fn object(value: Option<&Value>) -> Option<&Map<String, Value>> {
+    value.and_then(Value::as_object)
+}
+
+pub(super) fn list(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}

@@ -1,0 +1,206 @@
+//! `metadata.managedFields`: who has which fields, since when.
+
+use serde_json::{Map, Value, json};
+
+use crate::fieldmanager::fields;
+use crate::fieldmanager::fields::Fields;
+
+/// How many entries of updates an object keeps.
+const MAX_UPDATERS: usize = 10;
+/// As deep as a set may be: the parser goes down 127 levels, and five of them lead to the set.
+const MAX_DEPTH: usize = 120;
+/// Who has what was merged from entries beyond that.
+const ANCIENT: &str = "ancient-changes";
+
+/// One entry.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    pub manager: String,
+    /// Whether it is of an apply; otherwise it is of an update.
+    pub applied: bool,
+    pub api_version: String,
+    pub subresource: String,
+    pub time: Option<String>,
+    pub fields: Fields,
+}
+
+impl Entry {
+    /// Whether two entries are of the same manager: what it applies it has in one version only.
+    pub(super) fn is_of(&self, other: &Self) -> bool {
+        self.manager == other.manager
+            && self.applied == other.applied
+            && self.subresource == other.subresource
+            && (self.applied || self.api_version == other.api_version)
+    }
+
+    fn operation(&self) -> &'static str {
+        if self.applied { "Apply" } else { "Update" }
+    }
+
+    /// The manager as the server tells two of them apart, which is also their order in messages.
+    pub(super) fn identity(&self) -> (String, &'static str, String, String) {
+        let version = if self.applied { "" } else { &self.api_version };
+        (
+            self.manager.clone(),
+            self.operation(),
+            version.to_owned(),
+            self.subresource.clone(),
+        )
+    }
+
+    /// The manager as people read it.
+    pub(super) fn shown(&self) -> String {
+        let mut shown = format!("{:?}", self.manager);
+        if !self.subresource.is_empty() {
+            shown = format!("{shown} with subresource {:?}", self.subresource);
+        }
+        if !self.applied {
+            shown = format!("{shown} using {}", self.api_version);
+        }
+        shown
+    }
+}
+
+/// Reads what is stored, or what a client claims.
+pub(super) fn read(list: &Value) -> Result<Vec<Entry>, String> {
+    let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut entries: Vec<Entry> = Vec::with_capacity(list.len());
+    for (at, entry) in list.iter().enumerate() {
+        let entry = read_one(at, entry)?;
+        match entries.iter_mut().find(|known| known.is_of(&entry)) {
+            Some(known) => *known = entry,
+            None => entries.push(entry),
+        }
+    }
+    Ok(entries)
+}
+
+fn read_one(at: usize, entry: &Value) -> Result<Entry, String> {
+    let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+    let applied = match entry["operation"].as_str() {
+        Some("Apply") => true,
+        Some("Update") => false,
+        _ => return Err("operation must be `Apply` or `Update`".to_owned()),
+    };
+    let api_version = text("apiVersion");
+    if api_version.is_empty() {
+        return Err("apiVersion must not be empty".to_owned());
+    }
+    match entry["fieldsType"].as_str() {
+        Some("FieldsV1") => {}
+        None | Some("") => return Err(format!("missing fieldsType in managed fields entry {at}")),
+        Some(other) => {
+            return Err(format!(
+                "invalid fieldsType {other:?} in managed fields entry {at}"
+            ));
+        }
+    }
+    Ok(Entry {
+        manager: text("manager"),
+        applied,
+        api_version,
+        subresource: text("subresource"),
+        time: entry["time"].as_str().map(str::to_owned),
+        fields: entry["fieldsV1"].as_object().cloned().unwrap_or_default(),
+    })
+}
+
+/// Brings what a client claims into the form that we write.
+pub(super) fn normalize(entries: &mut [Entry]) -> Result<(), String> {
+    for entry in entries {
+        entry.fields = fields::canonical(&entry.fields)?;
+    }
+    Ok(())
+}
+
+/// As it is stored.
+pub(super) fn write(mut entries: Vec<Entry>) -> Value {
+    entries.sort_by(|a, b| {
+        let key = |e: &Entry| {
+            (
+                e.operation(),
+                e.time.clone().unwrap_or_default(),
+                e.manager.clone(),
+                e.api_version.clone(),
+                e.subresource.clone(),
+            )
+        };
+        key(a).cmp(&key(b))
+    });
+    entries
+        .into_iter()
+        .map(|entry| {
+            let mut out = Map::new();
+            out.insert("operation".to_owned(), entry.operation().into());
+            out.insert("apiVersion".to_owned(), entry.api_version.into());
+            out.insert("fieldsType".to_owned(), "FieldsV1".into());
+            out.insert("fieldsV1".to_owned(), entry.fields.into());
+            if !entry.manager.is_empty() {
+                out.insert("manager".to_owned(), entry.manager.into());
+            }
+            if !entry.subresource.is_empty() {
+                out.insert("subresource".to_owned(), entry.subresource.into());
+            }
+            if let Some(time) = entry.time {
+                out.insert("time".to_owned(), time.into());
+            }
+            Value::Object(out)
+        })
+        .collect::<Vec<_>>()
+        .into()
+}
+
+/// Merges the oldest entries of updates, so that their number is bounded.
+pub(super) fn cap(entries: &mut Vec<Entry>) {
+    let updaters = |entries: &[Entry]| entries.iter().filter(|e| !e.applied).count();
+    if updaters(entries) <= MAX_UPDATERS {
+        return;
+    }
+    entries.sort_by_cached_key(|e| (e.applied, e.time.clone().unwrap_or_default(), e.identity()));
+    let mut at = 1;
+    while updaters(entries) > MAX_UPDATERS && at < entries.len() && !entries[at].applied {
+        // The first of its version is what the others are merged into.
+        let first = entries[..at]
+            .iter()
+            .position(|e| e.api_version == entries[at].api_version);
+        let Some(first) = first else {
+            at += 1;
+            continue;
+        };
+        let merged = entries.remove(at);
+        let bucket = &mut entries[first];
+        ANCIENT.clone_into(&mut bucket.manager);
+        bucket.subresource.clear();
+        bucket.time = merged.time;
+        fields::add(&mut bucket.fields, merged.fields);
+    }
+}
+
+/// Whether sets lie so deep that the object could not be read again. Only objects without a schema are that deep.
+pub(super) fn are_too_deep(entries: &[Entry]) -> bool {
+    entries
+        .iter()
+        .any(|entry| fields::depth(&entry.fields) > MAX_DEPTH)
+}
+
+/// Whether two lists say the same, whatever the times.
+pub(super) fn same_but_for_times(one: &Value, other: &Value) -> bool {
+    let (Some(one), Some(other)) = (one.as_array(), other.as_array()) else {
+        return false;
+    };
+    let same = |a: &Value, b: &Value| {
+        let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
+            return false;
+        };
+        let rest = |map: &Map<String, Value>| map.iter().filter(|(key, _)| *key != "time").count();
+        rest(a) == rest(b)
+            && a.iter()
+                .all(|(key, value)| key == "time" || b.get(key) == Some(value))
+    };
+    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same(a, b))
+}
+
+/// Whether a client wants its list to be emptied: it sent none, or one empty entry.
+pub(super) fn is_reset(list: &Value) -> bool {
+    *list == json!([]) || *list == json!([{}])
+}

@@ -1,0 +1,198 @@
+//! Sets of fields, in the very form in which they are stored: `{"f:spec": {"f:replicas": {}}}`.
+//!
+//! A node without members is a field of the set; one with members is a way to others, and with `.` among them a field of
+//! the set too. Kept as JSON all the time: most writes touch few fields of large sets, and what is not touched is
+//! neither decoded nor encoded. Every operation walks the smaller side.
+
+use serde_json::{Map, Value};
+
+/// A set of fields below one place.
+pub(super) type Fields = Map<String, Value>;
+
+/// Stands for the place itself.
+const SELF: &str = ".";
+
+/// The node of a place, or nothing if neither it nor anything below it is in the set.
+pub(super) fn node(member: bool, mut below: Fields) -> Option<Value> {
+    if below.is_empty() {
+        return member.then(|| Value::Object(Map::new()));
+    }
+    if member {
+        below.insert(SELF.to_owned(), Value::Object(Map::new()));
+    }
+    Some(Value::Object(below))
+}
+
+/// Whether the place of a node is in the set.
+pub(super) fn is_member(node: &Value) -> bool {
+    node.as_object()
+        .is_none_or(|below| below.is_empty() || below.contains_key(SELF))
+}
+
+/// Takes a node apart: whether its place is in the set, and what is below it.
+fn open(node: &mut Value) -> (bool, Fields) {
+    let member = is_member(node);
+    let mut below = node.as_object_mut().map(std::mem::take).unwrap_or_default();
+    below.remove(SELF);
+    (member, below)
+}
+
+/// What is below a node; for a leaf there is nothing.
+fn below(node: &Value) -> Option<&Fields> {
+    node.as_object().filter(|below| nodes(below).next().is_some())
+}
+
+/// The nodes of a set, without the mark of the place itself.
+pub(super) fn nodes(set: &Fields) -> impl Iterator<Item = (&String, &Value)> {
+    set.iter().filter(|(element, _)| *element != SELF)
+}
+
+/// Adds what is in `other`. Whatever is in one of the two only is moved, not copied.
+pub(super) fn add(set: &mut Fields, other: Fields) {
+    for (element, mut theirs) in other {
+        if element == SELF {
+            continue;
+        }
+        let Some(ours) = set.get_mut(&element) else {
+            set.insert(element, theirs);
+            continue;
+        };
+        let (member, mut merged) = open(ours);
+        let (also, below) = open(&mut theirs);
+        add(&mut merged, below);
+        if let Some(merged) = node(member || also, merged) {
+            *ours = merged;
+        }
+    }
+}
+
+/// Takes out what is in `other`, field by field: what lies below a field of `other` stays.
+pub(super) fn subtract(set: &mut Fields, other: &Fields) {
+    for (element, theirs) in nodes(other) {
+        let Some(ours) = set.get_mut(element) else {
+            continue;
+        };
+        let (member, mut rest) = open(ours);
+        if let Some(theirs) = below(theirs) {
+            subtract(&mut rest, theirs);
+        }
+        match node(member && !is_member(theirs), rest) {
+            Some(rest) => *ours = rest,
+            None => {
+                set.remove(element);
+            }
+        }
+    }
+}
+
+/// Takes out what is in `other` with all that lies below it.
+pub(super) fn subtract_trees(set: &mut Fields, other: &Fields) {
+    for (element, theirs) in nodes(other) {
+        if is_member(theirs) {
+            set.remove(element);
+            continue;
+        }
+        let Some(ours) = set.get_mut(element) else {
+            continue;
+        };
+        let (member, mut rest) = open(ours);
+        if let Some(theirs) = below(theirs) {
+            subtract_trees(&mut rest, theirs);
+        }
+        match node(member, rest) {
+            Some(rest) => *ours = rest,
+            None => {
+                set.remove(element);
+            }
+        }
+    }
+}
+
+/// What is in both.
+pub(super) fn common(one: &Fields, other: &Fields) -> Fields {
+    let mut both = Map::new();
+    for (element, theirs) in nodes(other) {
+        let Some(ours) = one.get(element) else { continue };
+        let rest = match (below(ours), below(theirs)) {
+            (Some(ours), Some(theirs)) => common(ours, theirs),
+            _ => Map::new(),
+        };
+        if let Some(common) = node(is_member(ours) && is_member(theirs), rest) {
+            both.insert(element.clone(), common);
+        }
+    }
+    both
+}
+
+/// Whether a field is in the set.
+pub(super) fn contains(set: &Fields, path: &[String]) -> bool {
+    let Some((last, way)) = path.split_last() else {
+        return false;
+    };
+    let mut here = set;
+    for element in way {
+        let Some(Value::Object(next)) = here.get(element) else {
+            return false;
+        };
+        here = next;
+    }
+    here.get(last).is_some_and(is_member)
+}
+
+/// The set of one path.
+pub(super) fn one(path: &[&str]) -> Fields {
+    let mut set = Map::new();
+    let mut leaf = Value::Object(Map::new());
+    for element in path.iter().rev() {
+        set = Map::new();
+        set.insert((*element).to_owned(), leaf);
+        leaf = Value::Object(set.clone());
+    }
+    set
+}
+
+/// How many levels a set has.
+pub(super) fn depth(set: &Fields) -> usize {
+    let below = nodes(set).filter_map(|(_, node)| node.as_object().map(depth));
+    below.max().map_or(0, |deepest| deepest + 1)
+}
+
+/// Every field of the set, those of a place before those below it.
+pub(super) fn paths(set: &Fields) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    walk(set, &mut Vec::new(), &mut all);
+    all
+}
+
+fn walk(set: &Fields, at: &mut Vec<String>, all: &mut Vec<Vec<String>>) {
+    let mut sorted: Vec<(&String, &Value)> = nodes(set).collect();
+    sorted.sort_by_cached_key(|(element, _)| crate::fieldmanager::element::Order::of(element));
+    for (element, _) in sorted.iter().filter(|(_, node)| is_member(node)) {
+        let mut path = at.clone();
+        path.push((*element).clone());
+        all.push(path);
+    }
+    for (element, node) in sorted {
+        if let Value::Object(below) = node {
+            at.push(element.clone());
+            walk(below, at, all);
+            at.pop();
+        }
+    }
+}
+
+/// The set with every element in the one form that we write, and without elements of kinds that we do not know.
+pub(super) fn canonical(set: &Fields) -> Result<Fields, String> {
+    let mut clean = Map::new();
+    for (element, node) in set {
+        let Some(node) = node.as_object() else {
+            return Err(format!("expected an object at {element:?}"));
+        };
+        if element == SELF {
+            clean.insert(SELF.to_owned(), Value::Object(Map::new()));
+        } else if let Some(element) = crate::fieldmanager::element::canonical(element)? {
+            clean.insert(element, Value::Object(canonical(node)?));
+        }
+    }
+    Ok(clean)
+}

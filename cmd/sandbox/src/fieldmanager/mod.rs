@@ -1,0 +1,213 @@
+//! Who has which field: `metadata.managedFields`, and server-side apply, which is built on it.
+//!
+//! [`track`] is called for every other write with the object as the client wants it, before the rules of the kind
+//! change anything: what those set nobody has. [`apply()`] merges a configuration into an object, or says with whom it is
+//! in conflict. Both are pure: the object that is stored and the one that is wanted go in, and the managers come out in
+//! the metadata of the result. Nothing is read that was not changed: the cost of a write grows with its change.
+
+mod apply;
+mod compare;
+mod element;
+mod entries;
+mod fields;
+mod last_applied;
+mod lists;
+mod merge;
+mod reset;
+mod scale;
+mod shape;
+mod validate;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+pub use apply::{ApplyError, apply};
+pub use scale::{from_scale, to_scale};
+
+use crate::resource::Resource;
+use crate::{meta, registry};
+use entries::Entry;
+use fields::Fields;
+use validate::Repeated;
+
+/// How the list in a field of a built-in type merges when it is applied, as it is published: `set` or `map`, and the keys.
+#[must_use]
+pub fn list_type(short_name: &str, field: &str) -> Option<(&'static str, &'static [&'static str])> {
+    match lists::of(short_name, field) {
+        lists::Topology::Atomic => None,
+        lists::Topology::Set => Some(("set", &[])),
+        lists::Topology::Keyed(keys) => Some(("map", keys)),
+    }
+}
+
+/// Whether objects of a built-in type are one value.
+#[must_use]
+pub fn is_atomic(short_name: &str) -> bool {
+    lists::is_atomic_type(short_name)
+}
+
+/// Who writes.
+#[derive(Debug, Clone)]
+pub struct Writer {
+    /// As it calls itself, or as its user agent does.
+    pub manager: String,
+    /// The subresource that it writes to; empty for the object itself.
+    pub subresource: &'static str,
+    /// Now, as it is recorded.
+    pub time: String,
+}
+
+impl Writer {
+    fn entry(&self, res: &Resource, applied: bool) -> Entry {
+        let manager = if self.manager.is_empty() {
+            "unknown"
+        } else {
+            &self.manager
+        };
+        Entry {
+            manager: manager.to_owned(),
+            applied,
+            api_version: res.api_version(),
+            subresource: self.subresource.to_owned(),
+            time: None,
+            fields: Fields::new(),
+        }
+    }
+}
+
+/// Records a write that is no apply: who wrote has what it changed, and others no longer do. `old` is `None` for a create.
+pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Value) {
+    let live = old.map_or(&Value::Null, |old| &old["metadata"]["managedFields"]);
+    let claimed = meta::of_mut(new).and_then(|meta| meta.remove("managedFields"));
+    let mut managed = present(writer, live, claimed.as_ref());
+    // Nobody is recorded from then on, until somebody applies.
+    if managed.is_empty() && old.is_some() {
+        return;
+    }
+    let foreign = managed.iter().any(|entry| !is_of_group(res, entry));
+    // Of what cannot be compared nobody has anything any longer.
+    if res.custom.is_some() && (foreign || !is_comparable(res, writer, old, new)) {
+        return;
+    }
+    managed.retain(|entry| is_of_group(res, entry));
+    let blank = old.is_none().then(|| shape::blank(res));
+    let old = old.or(blank.as_ref()).unwrap_or(&Value::Null);
+    let entries = updated(res, writer, old, new, managed);
+    // What cannot be recorded is not, as on the real server: the write goes before the record of it.
+    if res.custom.is_none() || !entries::are_too_deep(&entries) {
+        meta::set(new, "managedFields", entries::write(entries));
+    }
+}
+
+/// Whether what a write changes and does not store, and nobody validates therefore, fits the schema all the same.
+fn is_comparable(res: &Resource, writer: &Writer, old: Option<&Value>, new: &Value) -> bool {
+    if !res.status {
+        return true;
+    }
+    let shape = shape::of(res);
+    let stored = |name: &str| (name == "status") == (writer.subresource == "status") || name == "metadata";
+    let mut sections = new.as_object().into_iter().flatten();
+    sections.all(|(name, value)| {
+        let same = old.is_some_and(|old| old.get(name) == Some(value));
+        let fits = |(shape, _)| validate::check(shape, value, Repeated::Fine).is_none();
+        stored(name) || same || shape.field(name).is_none_or(fits)
+    })
+}
+
+/// Whether an entry is of a version that objects of this kind can have. Events have those of two groups.
+fn is_of_group(res: &Resource, entry: &Entry) -> bool {
+    let version = &entry.api_version;
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    group == res.group || (res.custom.is_none() && res.kind == "Event")
+}
+
+/// The entries that a write starts from. A client may set them, but not lose them by saying nothing, and not through a
+/// subresource.
+fn present(writer: &Writer, live: &Value, claimed: Option<&Value>) -> Vec<Entry> {
+    let stored = || entries::read(live).unwrap_or_default();
+    let Some(claimed) = claimed.filter(|claimed| *claimed != live && writer.subresource.is_empty()) else {
+        return stored();
+    };
+    if entries::is_reset(claimed) {
+        return Vec::new();
+    }
+    let read = entries::read(claimed).and_then(|mut read| {
+        entries::normalize(&mut read)?;
+        Ok(read)
+    });
+    match read {
+        Ok(read) if !read.is_empty() => read,
+        _ => stored(),
+    }
+}
+
+/// The entries after a change from `old` to `new`.
+fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut managed: Vec<Entry>) -> Vec<Entry> {
+    let diff = changes(res, writer, old, new);
+    for entry in &mut managed {
+        // Who wrote another version has what that one calls its fields.
+        let theirs = registry::other_version(res, &entry.api_version).map(|other| {
+            let [old, new] = [old, new].map(|object| registry::converted(res, &other, object));
+            changes(&other, writer, &old, &new)
+        });
+        let diff = theirs.as_ref().unwrap_or(&diff);
+        for taken in [&diff.removed, &diff.modified, &diff.added] {
+            fields::subtract(&mut entry.fields, taken);
+        }
+    }
+    managed.retain(|entry| !entry.fields.is_empty());
+    let mut own = diff.modified;
+    fields::add(&mut own, diff.added);
+    reset::strip(&mut own);
+    if !own.is_empty() {
+        let mine = Entry {
+            time: Some(writer.time.clone()),
+            fields: own,
+            ..writer.entry(res, false)
+        };
+        match managed.iter_mut().find(|entry| entry.is_of(&mine)) {
+            Some(entry) => {
+                fields::add(&mut entry.fields, mine.fields);
+                entry.time = mine.time;
+            }
+            None => managed.push(mine),
+        }
+    }
+    entries::cap(&mut managed);
+    managed
+}
+
+/// What a write changes.
+fn changes(res: &Resource, writer: &Writer, old: &Value, new: &Value) -> compare::Diff {
+    let mut diff = compare::compare(shape::of(res), Some(old), Some(new));
+    let reset = reset::fields(res, writer.subresource);
+    for set in [&mut diff.removed, &mut diff.modified, &mut diff.added] {
+        fields::subtract_trees(set, &reset);
+    }
+    diff
+}
+
+/// Whether this is what managers can be read from. The error says why it is not.
+pub fn check(managers: &Value) -> Result<(), String> {
+    entries::read(managers).map(drop)
+}
+
+/// Whether two states differ in nothing but the times of their managers: then nothing was written.
+#[must_use]
+pub fn is_same(old: &Value, new: &Value) -> bool {
+    if old == new {
+        return true;
+    }
+    let (was, is) = (
+        &old["metadata"]["managedFields"],
+        &new["metadata"]["managedFields"],
+    );
+    if !entries::same_but_for_times(was, is) {
+        return false;
+    }
+    let mut new = new.clone();
+    meta::copy(old, &mut new, "managedFields");
+    *old == new
+}

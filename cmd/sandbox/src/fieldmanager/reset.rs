@@ -1,0 +1,55 @@
+//! Fields that nobody has: what the endpoint does not take, and what the server alone sets.
+
+use serde_json::{Map, Value};
+
+use crate::fieldmanager::fields;
+use crate::fieldmanager::fields::Fields;
+use crate::resource::Resource;
+
+/// What a write to this endpoint cannot change, whatever it says.
+pub(super) fn fields(res: &Resource, subresource: &str) -> Fields {
+    let paths: &[&[&str]] = match (subresource, res.kind.as_str()) {
+        ("" | "finalize", _) if res.status => &[&["f:status"]],
+        ("status", _) if res.custom.is_some() => &[&["f:metadata"], &["f:spec"]],
+        ("status", "FlowSchema" | "PriorityLevelConfiguration") => &[&["f:metadata"], &["f:spec"]],
+        ("status", "Deployment") => &[&["f:spec"], &["f:metadata", "f:labels"]],
+        ("status", "Pod") => &[
+            &["f:spec"],
+            &["f:metadata", "f:deletionTimestamp"],
+            &["f:metadata", "f:ownerReferences"],
+        ],
+        ("status", _) => &[&["f:spec"]],
+        _ => &[],
+    };
+    let mut set = Map::new();
+    for path in paths {
+        fields::add(&mut set, fields::one(path));
+    }
+    set
+}
+
+/// Takes out what identifies the object and what the server counts.
+pub(super) fn strip(set: &mut Fields) {
+    set.remove("f:apiVersion");
+    set.remove("f:kind");
+    let Some(Value::Object(metadata)) = set.get_mut("f:metadata") else {
+        return;
+    };
+    metadata.retain(|element, _| {
+        !matches!(
+            element.as_str(),
+            "." | "f:name"
+                | "f:namespace"
+                | "f:creationTimestamp"
+                | "f:selfLink"
+                | "f:uid"
+                | "f:clusterName"
+                | "f:generation"
+                | "f:managedFields"
+                | "f:resourceVersion"
+        )
+    });
+    if metadata.is_empty() {
+        set.remove("f:metadata");
+    }
+}

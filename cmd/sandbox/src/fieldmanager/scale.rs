@@ -1,0 +1,63 @@
+//! Managers of the number of replicas, as the scale subresource sees them.
+//!
+//! A scale is an object of its own, and is tracked like one. Of the managers of what is scaled it sees those that have
+//! the number, and who has it afterwards is written back.
+
+use serde_json::Value;
+
+use crate::fieldmanager::entries::Entry;
+use crate::fieldmanager::{entries, fields};
+use crate::resource::{Resource, Scale};
+
+const VERSION: &str = "autoscaling/v1";
+const REPLICAS: [&str; 2] = ["f:spec", "f:replicas"];
+
+fn path(paths: &Scale) -> Vec<String> {
+    let parts = paths.spec_replicas.split('.');
+    parts.map(|part| format!("f:{part}")).collect()
+}
+
+/// The managers of the scale of an object.
+#[must_use]
+pub fn to_scale(paths: &Scale, managed: &Value) -> Value {
+    let path = path(paths);
+    let mut of_scale = entries::read(managed).unwrap_or_default();
+    of_scale.retain(|entry| fields::contains(&entry.fields, &path));
+    for entry in &mut of_scale {
+        VERSION.clone_into(&mut entry.api_version);
+        entry.fields = fields::one(&REPLICAS);
+    }
+    entries::write(of_scale)
+}
+
+/// The managers of an object whose scale has got these.
+#[must_use]
+pub fn from_scale(res: &Resource, paths: &Scale, managed: &Value, scale: &Value) -> Value {
+    let path = path(paths);
+    let borrowed: Vec<&str> = path.iter().map(String::as_str).collect();
+    let replicas = fields::one(&borrowed);
+    let mut of_scale = entries::read(scale).unwrap_or_default();
+    let scale_path = REPLICAS.map(str::to_owned);
+    let mut all: Vec<Entry> = Vec::new();
+    for mut entry in entries::read(managed).unwrap_or_default() {
+        if fields::contains(&entry.fields, &path) {
+            let before = of_scale.len();
+            of_scale.retain(|other| !other.is_of(&entry));
+            if of_scale.len() == before {
+                fields::subtract(&mut entry.fields, &replicas);
+            }
+        }
+        if !entry.fields.is_empty() {
+            all.push(entry);
+        }
+    }
+    of_scale.retain(|entry| fields::contains(&entry.fields, &scale_path));
+    // Written down without a time, as the server does.
+    all.extend(of_scale.into_iter().map(|entry| Entry {
+        api_version: res.api_version(),
+        time: None,
+        fields: replicas.clone(),
+        ..entry
+    }));
+    entries::write(all)
+}

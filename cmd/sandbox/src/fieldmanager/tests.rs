@@ -1,0 +1,193 @@
+//! What the black-box tests cannot see: the algebra of sets, and that tracking costs what changes.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::fieldmanager::fields::Fields;
+use crate::fieldmanager::shape::Shape;
+use crate::fieldmanager::validate::Repeated;
+use crate::fieldmanager::{compare, element, fields, merge, shape};
+use crate::registry;
+use crate::resource::Resource;
+
+fn resource(kind: &str) -> Resource {
+    let mut all = registry::all().into_iter();
+    all.find(|r| r.kind == kind).expect("a kind")
+}
+
+fn set(value: Value) -> Fields {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+#[test]
+fn sets_keep_parents_and_children_apart() {
+    let parent = set(json!({"f:a": {}}));
+    let both = set(json!({"f:a": {".": {}, "f:b": {}}}));
+    let child = set(json!({"f:a": {"f:b": {}}}));
+    let mut sum = parent.clone();
+    fields::add(&mut sum, child.clone());
+    assert_eq!(sum, both);
+    fields::subtract(&mut sum, &parent);
+    assert_eq!(sum, child);
+    let mut rest = both.clone();
+    fields::subtract_trees(&mut rest, &parent);
+    assert!(rest.is_empty());
+    assert_eq!(fields::common(&both, &child), child);
+    assert!(fields::common(&parent, &child).is_empty());
+    assert!(fields::contains(&both, &["f:a".to_owned()]));
+    assert!(!fields::contains(&child, &["f:a".to_owned()]));
+}
+
+#[test]
+fn paths_are_shown_as_people_read_them() {
+    let set = set(json!({
+        "f:b": {"k:{\"name\":\"x\",\"port\":80}": {".": {}, "f:c": {}}, "v:\"y\"": {}, "i:3": {}},
+        "f:a": {},
+    }));
+    let shown: Vec<String> = fields::paths(&set).iter().map(|p| element::shown(p)).collect();
+    assert_eq!(
+        shown,
+        [
+            ".a",
+            ".b[name=\"x\",port=80]",
+            ".b[=\"y\"]",
+            ".b[3]",
+            ".b[name=\"x\",port=80].c"
+        ]
+    );
+}
+
+#[test]
+fn claims_take_the_form_that_we_write() {
+    let claimed = set(json!({"f:a": {"k:{ \"b\": 1, \"a\": \"<\" }": {}, "x:new": {}}}));
+    let clean = fields::canonical(&claimed).expect("a set");
+    assert_eq!(
+        Value::Object(clean),
+        json!({"f:a": {"k:{\"a\":\"\\u003c\",\"b\":1}": {}}})
+    );
+    for wrong in [
+        json!({"f": {}}),
+        json!({"k:x": {}}),
+        json!({"f:a": 1}),
+        json!({"i:x": {}}),
+    ] {
+        assert!(fields::canonical(&set(wrong)).is_err());
+    }
+}
+
+#[test]
+fn a_small_change_is_a_small_difference() {
+    let pods = resource("Pod");
+    let old = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let mut new = old.clone();
+    new["spec"]["containers"][0]["image"] = "j".into();
+    let diff = compare::compare(shape::of(&pods), Some(&old), Some(&new));
+    let expected = json!({"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {"f:image": {}}}}});
+    assert_eq!(Value::Object(diff.modified), expected);
+    assert!(diff.added.is_empty() && diff.removed.is_empty());
+}
+
+#[test]
+fn items_keep_the_order_of_the_configuration_among_themselves() {
+    let pods = resource("Pod");
+    let shape = shape::of(&pods);
+    let pod = |names: &[&str]| {
+        let containers: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+        json!({"spec": {"containers": containers}})
+    };
+    let merged = |live: &[&str], config: &[&str]| {
+        let merged = merge::merge(shape, &pod(live), &pod(config));
+        let list = merged["spec"]["containers"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let names: Vec<String> = list
+            .iter()
+            .filter_map(|c| c["name"].as_str().map(str::to_owned))
+            .collect();
+        names.concat()
+    };
+    assert_eq!(merged(&["a", "b", "c"], &["c", "a"]), "bca");
+    assert_eq!(merged(&["a", "b"], &["x", "b"]), "axb");
+    assert_eq!(merged(&["a", "b", "c"], &["x"]), "abcx");
+    assert_eq!(merged(&[], &["x", "y"]), "xy");
+}
+
+fn fields_strategy() -> impl Strategy<Value = Value> {
+    let leaf = Just(json!({}));
+    leaf.prop_recursive(3, 16, 3, |inner| {
+        prop::collection::btree_map("(f:[ab]|\\.)", inner, 0..3).prop_map(|map| {
+            let map = map
+                .into_iter()
+                .map(|(k, v)| if k == "." { (k, json!({})) } else { (k, v) });
+            let map: Map<String, Value> = map.collect();
+            // A mark of its own beside nothing is a leaf.
+            if map.keys().all(|k| k == ".") {
+                json!({})
+            } else {
+                map.into()
+            }
+        })
+    })
+}
+
+fn object_strategy() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        any::<i8>().prop_map(Value::from),
+        "[a-c]{0,2}".prop_map(Value::from)
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map("[a-d]", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_was_added_can_be_taken_away(one in fields_strategy(), other in fields_strategy()) {
+        let (one, mut other) = (set(one), set(other));
+        other.remove(".");
+        let mut one = one;
+        one.remove(".");
+        let mut sum = one.clone();
+        fields::add(&mut sum, other.clone());
+        prop_assert_eq!(fields::common(&sum, &other), other.clone());
+        let mut rest = sum.clone();
+        fields::subtract(&mut rest, &other);
+        prop_assert!(fields::common(&rest, &other).is_empty());
+        let mut only = one.clone();
+        fields::subtract(&mut only, &other);
+        prop_assert_eq!(only, rest);
+    }
+
+    #[test]
+    fn no_object_makes_the_walks_fall(one in object_strategy(), other in object_strategy()) {
+        let pods = resource("Pod");
+        for shape in [Shape::Deduced, shape::of(&pods)] {
+            let diff = compare::compare(shape, Some(&one), Some(&other));
+            let same = compare::compare(shape, Some(&one), Some(&one));
+            prop_assert!(same.added.is_empty() && same.modified.is_empty() && same.removed.is_empty());
+            let own = compare::fields_of(shape, &other);
+            let merged = merge::merge(shape, &one, &other);
+            let _ = merge::remove(shape, &merged, &merge::with_named(shape, &own));
+            let _ = (diff, crate::fieldmanager::validate::check(shape, &other, Repeated::Wrong));
+        }
+    }
+
+    #[test]
+    fn what_is_merged_is_there(live in object_strategy(), config in object_strategy()) {
+        let object = |value: Value| if value.is_object() { value } else { json!({"a": value}) };
+        let (live, config) = (object(live), object(config));
+        let merged = merge::merge(Shape::Deduced, &live, &config);
+        let own = compare::fields_of(Shape::Deduced, &config);
+        let all = compare::fields_of(Shape::Deduced, &merged);
+        prop_assert_eq!(fields::common(&all, &own), own);
+        prop_assert_eq!(merge::merge(Shape::Deduced, &merged, &config), merged);
+    }
+}

@@ -1,0 +1,290 @@
+//! The schemas of custom resources, as their definitions give them, with what all kinds have.
+
+use serde_json::{Map, Value, json};
+
+use crate::openapi::Version;
+use crate::openapi::builtin::{META, type_field};
+use crate::resource::Resource;
+
+/// The name of a custom kind's schema: `com.example.v1.Widget`.
+pub(super) fn name(resource: &Resource, kind: &str) -> String {
+    let group: Vec<&str> = resource.group.rsplit('.').collect();
+    format!("{}.{}.{kind}", group.join("."), resource.version)
+}
+
+/// The schemas of a custom resource and of its lists.
+pub(super) fn schemas(resource: &Resource, version: Version) -> [(String, Value); 2] {
+    let item = name(resource, &resource.kind);
+    let gvk = |kind: &str| json!([{"group": resource.group, "version": resource.version, "kind": kind}]);
+    let mut object = object(resource, version);
+    object["x-kubernetes-group-version-kind"] = gvk(&resource.kind);
+    let (kind, list_kind) = (&resource.kind, &resource.list_kind);
+    let list = json!({
+        "description": format!("{list_kind} is a list of {kind}"),
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": type_field("apiVersion"),
+            "items": {
+                "description": format!(
+                    "List of {}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md",
+                    resource.plural
+                ),
+                "type": "array",
+                "items": version.reference(&item),
+            },
+            "kind": type_field("kind"),
+            "metadata": metadata(version, "ListMeta", "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds"),
+        },
+        "x-kubernetes-group-version-kind": gvk(list_kind),
+    });
+    [(item, object), (name(resource, list_kind), list)]
+}
+
+fn object(resource: &Resource, version: Version) -> Value {
+    let unknown = json!({"type": "object"});
+    let Some(schema) = resource
+        .custom
+        .as_ref()
+        .and_then(|custom| custom.openapi.as_ref())
+    else {
+        return unknown;
+    };
+    let mut schema = match version {
+        // Clients of version 2 take what is not named for forbidden.
+        Version::V2 if preserves(schema) => return unknown,
+        Version::V2 => to_v2(schema),
+        Version::V3 => unfold(schema),
+    };
+    embed(&mut schema, version);
+    add_object_fields(&mut schema, version);
+    schema
+}
+
+fn preserves(schema: &Value) -> bool {
+    schema["x-kubernetes-preserve-unknown-fields"] == true
+}
+
+fn metadata(version: Version, kind: &str, description: &str) -> Value {
+    let reference = version.reference(&format!("{META}.{kind}"));
+    match version {
+        Version::V2 => {
+            let mut place = reference;
+            place["description"] = description.into();
+            place
+        }
+        Version::V3 => json!({"allOf": [reference], "description": description}),
+    }
+}
+
+fn object_meta(version: Version) -> Value {
+    metadata(
+        version,
+        "ObjectMeta",
+        "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+    )
+}
+
+fn add_object_fields(schema: &mut Value, version: Version) {
+    let fields = [
+        ("apiVersion", type_field("apiVersion")),
+        ("kind", type_field("kind")),
+        ("metadata", object_meta(version)),
+    ];
+    for (field, place) in fields {
+        set_property(schema, field, place);
+    }
+}
+
+fn set_property(schema: &mut Value, field: &str, place: Value) {
+    if let Some(schema) = schema.as_object_mut() {
+        let properties = schema.entry("properties").or_insert_with(|| json!({}));
+        if let Some(properties) = properties.as_object_mut() {
+            properties.insert(field.to_owned(), place);
+        }
+    }
+}
+
+/// Gives the resources inside of a resource what all kinds have.
+fn embed(schema: &mut Value, version: Version) {
+    for below in below_mut(schema) {
+        embed(below, version);
+    }
+    if schema["x-kubernetes-embedded-resource"] != true || (version == Version::V2 && preserves(schema)) {
+        return;
+    }
+    let described = |field: &str, text: &str| {
+        let mut place = type_field(field);
+        place["description"] = text.into();
+        place
+    };
+    let conventions =
+        "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
+    let version_text = format!(
+        "apiVersion defines the versioned schema of this representation of an object. {conventions}#resources"
+    );
+    let kind_text = format!(
+        "kind is a string value representing the type of this object. In CamelCase. {conventions}#types-kinds"
+    );
+    set_property(schema, "apiVersion", described("apiVersion", &version_text));
+    set_property(schema, "kind", described("kind", &kind_text));
+    set_property(schema, "metadata", object_meta(version));
+    if let Some(schema) = schema.as_object_mut() {
+        let required = schema.entry("required").or_insert_with(|| json!([]));
+        if let Some(required) = required.as_array_mut() {
+            for field in ["kind", "apiVersion"] {
+                if !required.iter().any(|name| name == field) {
+                    required.push(field.into());
+                }
+            }
+        }
+    }
+}
+
+/// The schemas below one: of its fields, its items and its values.
+fn below_mut(schema: &mut Value) -> Vec<&mut Value> {
+    let mut below = Vec::new();
+    for (key, value) in schema.as_object_mut().into_iter().flatten() {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(fields)) => below.extend(fields.values_mut()),
+            ("items" | "additionalProperties", value @ Value::Object(_)) => below.push(value),
+            _ => {}
+        }
+    }
+    below
+}
+
+/// Says of whatever is a number or a text that it is one of the two.
+fn unfold(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    unfold_here(&mut schema);
+    schema
+}
+
+fn unfold_here(schema: &mut Value) {
+    for below in below_mut(schema) {
+        unfold_here(below);
+    }
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    if schema["x-kubernetes-int-or-string"] != true
+        || schema["anyOf"] == either
+        || schema["allOf"][0]["anyOf"] == either
+    {
+        return;
+    }
+    if schema["anyOf"].is_null() {
+        schema["anyOf"] = either;
+    } else if let Some(schema) = schema.as_object_mut() {
+        let all = schema.entry("allOf").or_insert_with(|| json!([]));
+        if let Some(all) = all.as_array_mut() {
+            all.insert(0, json!({"anyOf": either}));
+        }
+    }
+}
+
+/// What version 2 has words for, and its clients can bear: a place that may be null, or keeps what it does not know, may
+/// hold anything.
+fn to_v2(schema: &Value) -> Value {
+    let Some(map) = schema.as_object() else {
+        return schema.clone();
+    };
+    let open = map.get("nullable") == Some(&json!(true)) || preserves(schema);
+    let mut out = Map::new();
+    for (key, value) in map {
+        let value = match key.as_str() {
+            "allOf" | "anyOf" | "oneOf" | "not" | "nullable" | "default" => continue,
+            "items" | "properties" if open => continue,
+            "properties" => value
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(field, schema)| (field.clone(), to_v2(schema)))
+                .collect::<Map<_, _>>()
+                .into(),
+            "items" | "additionalProperties" => to_v2(value),
+            "required" => {
+                let nullable = |field: &Value| {
+                    let field = field.as_str().unwrap_or_default();
+                    schema["properties"][field]["nullable"] == true
+                };
+                let required: Vec<&Value> = value
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter(|field| !nullable(field))
+                    .collect();
+                if required.is_empty() {
+                    continue;
+                }
+                json!(required)
+            }
+            _ => value.clone(),
+        };
+        out.insert(key.clone(), value);
+    }
+    let list_of_anything = out.get("type") == Some(&json!("array")) && !out.contains_key("items");
+    if map.get("nullable") == Some(&json!(true))
+        || list_of_anything
+        || (preserves(schema) && out.get("type") == Some(&json!("object")))
+    {
+        out.remove("type");
+    }
+    Value::Object(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_2_leaves_open_what_it_cannot_say() {
+        let schema = json!({
+            "type": "object",
+            "required": ["a", "b"],
+            "properties": {
+                "a": {"type": "object", "nullable": true, "properties": {"x": {"type": "string"}}},
+                "b": {"type": "array", "items": {"type": "string", "default": "d"}},
+                "c": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"x": {}}},
+                "d": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+            },
+        });
+        assert_eq!(
+            to_v2(&schema),
+            json!({
+                "type": "object",
+                "required": ["b"],
+                "properties": {
+                    "a": {},
+                    "b": {"type": "array", "items": {"type": "string"}},
+                    "c": {"x-kubernetes-preserve-unknown-fields": true},
+                    "d": {"x-kubernetes-int-or-string": true},
+                },
+            })
+        );
+    }
+
+    #[test]
+    fn version_3_says_what_a_number_or_a_text_is() {
+        let either = json!([{"type": "integer"}, {"type": "string"}]);
+        let port = json!({"x-kubernetes-int-or-string": true});
+        let schema = json!({"properties": {"port": port, "done": {"x-kubernetes-int-or-string": true, "anyOf": either}}});
+        let unfolded = unfold(&schema);
+        assert_eq!(unfolded["properties"]["port"]["anyOf"], either);
+        assert_eq!(unfolded["properties"]["done"], schema["properties"]["done"]);
+    }
+
+    #[test]
+    fn a_resource_inside_of_another_has_what_all_have() {
+        let mut schema =
+            json!({"properties": {"template": {"type": "object", "x-kubernetes-embedded-resource": true}}});
+        embed(&mut schema, Version::V3);
+        let template = &schema["properties"]["template"];
+        assert_eq!(template["required"], json!(["kind", "apiVersion"]));
+        let fields: Vec<&String> = template["properties"]
+            .as_object()
+            .expect("fields")
+            .keys()
+            .collect();
+        assert_eq!(fields, ["apiVersion", "kind", "metadata"]);
+    }
+}

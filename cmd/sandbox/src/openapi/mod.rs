@@ -1,0 +1,163 @@
+//! `OpenAPI`: which operations there are, on which kind, with which parameters, and what the fields of each kind are.
+//!
+//! Clients need it to explain kinds, to see that the server validates fields, and to compute patches. Version 3 is a
+//! document for each group and version, found through an index whose links carry a hash, by which clients cache.
+//! Version 2 is all in one document, as JSON or as protobuf.
+//!
+//! Schemas are made in the terms of version 2 and translated at the end, but for those of custom resources: what these may
+//! say in version 3 is more than version 2 has words for.
+
+mod builtin;
+mod custom;
+mod paths;
+mod swagger;
+mod translate;
+
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+pub use swagger::openapi_v2_protobuf;
+
+use crate::discovery::resources::of_version;
+use crate::resource::Resource;
+
+/// Which version of `OpenAPI` a document is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    V2,
+    V3,
+}
+
+impl Version {
+    /// Where definitions are.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::V2 => "#/definitions/",
+            Self::V3 => "#/components/schemas/",
+        }
+    }
+
+    fn reference(self, name: &str) -> Value {
+        json!({"$ref": format!("{}{name}", self.prefix())})
+    }
+}
+
+/// The groups and versions that have a document.
+#[must_use]
+pub fn openapi_v3_paths<R: Borrow<Resource>>(resources: &[R]) -> BTreeSet<(&str, &str)> {
+    let resources = resources.iter().map(Borrow::borrow);
+    resources
+        .map(|resource| (resource.group.as_str(), resource.version.as_str()))
+        .collect()
+}
+
+/// `/openapi/v3`: where the document of each path is, by its hash.
+#[must_use]
+pub fn openapi_v3_index(hashes: impl IntoIterator<Item = (String, String)>) -> Value {
+    let paths: Map<String, Value> = hashes
+        .into_iter()
+        .map(|(path, hash)| {
+            let url = format!("/openapi/v3/{path}?hash={hash}");
+            (path, json!({"serverRelativeURL": url}))
+        })
+        .collect();
+    json!({"paths": paths})
+}
+
+/// `/openapi/v3/api/v1`, `/openapi/v3/apis/<group>/<version>`: the document of one version, if it is served.
+#[must_use]
+pub fn openapi_v3_of<R: Borrow<Resource>>(resources: &[R], group: &str, version: &str) -> Option<Value> {
+    let served = of_version(resources, group, version);
+    if served.is_empty() {
+        return None;
+    }
+    let custom = served.iter().all(|resource| resource.custom.is_some());
+    let paths: Map<String, Value> = served
+        .iter()
+        .flat_map(|resource| paths::of(resource, Version::V3))
+        .collect();
+    Some(json!({
+        "openapi": "3.0.0",
+        "info": info(custom),
+        "paths": paths,
+        "components": {"schemas": schemas(&served, Version::V3)},
+    }))
+}
+
+/// `/openapi/v2`: everything in one document, for those who ask for JSON.
+#[must_use]
+pub fn openapi_v2<R: Borrow<Resource>>(resources: &[R]) -> Value {
+    let served: Vec<&Resource> = resources.iter().map(Borrow::borrow).collect();
+    let paths: Map<String, Value> = served
+        .iter()
+        .flat_map(|resource| paths::of(resource, Version::V2))
+        .collect();
+    json!({
+        "swagger": "2.0",
+        "info": info(false),
+        "paths": paths,
+        "definitions": schemas(&served, Version::V2),
+    })
+}
+
+/// The schemas of resources, of their lists and subresources, and of all that these refer to.
+fn schemas(resources: &[&Resource], version: Version) -> Map<String, Value> {
+    let mut wanted: BTreeSet<String> = paths::ALWAYS.iter().map(|&name| name.to_owned()).collect();
+    let mut schemas = Map::new();
+    for resource in resources {
+        wanted.extend(paths::kinds(resource));
+        if resource.custom.is_some() {
+            schemas.extend(custom::schemas(resource, version));
+        }
+    }
+    let mut open: Vec<String> = wanted.into_iter().collect();
+    for schema in schemas.values() {
+        references(schema, &mut open);
+    }
+    while let Some(name) = open.pop() {
+        let Some(schema) = builtin::schema(&name).filter(|_| !schemas.contains_key(&name)) else {
+            continue;
+        };
+        references(schema, &mut open);
+        let schema = match version {
+            Version::V2 => translate::to_v2(schema),
+            Version::V3 => translate::to_v3(&name, schema),
+        };
+        schemas.insert(name, schema);
+    }
+    schemas
+}
+
+/// Collects the names of the definitions that a schema refers to.
+fn references(schema: &Value, names: &mut Vec<String>) {
+    match schema {
+        Value::Object(map) => {
+            if let Some(Value::String(reference)) = map.get("$ref") {
+                names.extend(reference.rsplit('/').next().map(str::to_owned));
+            }
+            map.values().for_each(|below| references(below, names));
+        }
+        Value::Array(items) => items.iter().for_each(|below| references(below, names)),
+        _ => {}
+    }
+}
+
+fn info(custom: bool) -> Value {
+    if custom {
+        json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"})
+    } else {
+        json!({"title": "Kubernetes", "version": "v1.36.0"})
+    }
+}
+
+/// Where the document of a group and version is: `api/v1` or `apis/<group>/<version>`.
+#[must_use]
+pub fn openapi_v3_path(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        format!("api/{version}")
+    } else {
+        format!("apis/{group}/{version}")
+    }
+}

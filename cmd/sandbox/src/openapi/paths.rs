@@ -1,0 +1,483 @@
+//! The operations on each path of a resource: parameters, bodies, answers.
+//!
+//! `kubectl` looks for `fieldValidation` on the PATCH of a kind and, if it is there, leaves validation to the server. If it
+//! sees strategic merge patch among the bodies, it computes patches by the schema.
+
+use serde_json::{Map, Value, json};
+
+use crate::discovery::resources::{Subresource, subresources, verbs};
+use crate::openapi::builtin::META;
+use crate::openapi::{Version, builtin, custom, openapi_v3_path};
+use crate::resource::Resource;
+
+/// What every document refers to.
+pub(super) const ALWAYS: [&str; 3] = [
+    "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Patch",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Status",
+];
+
+const JSON: &str = "application/json";
+const CUSTOM_PATCHES: [&str; 3] = [
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+];
+const PATCHES: [&str; 4] = [
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
+
+/// The parameters of each action, with the type of those that are no texts.
+const LIST: &[&str] = &[
+    "allowWatchBookmarks:boolean",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit:integer",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents:boolean",
+    "timeoutSeconds:integer",
+    "watch:boolean",
+];
+const DELETE: &[&str] = &[
+    "dryRun",
+    "gracePeriodSeconds:integer",
+    "ignoreStoreReadErrorWithClusterBreakingPotential:boolean",
+    "orphanDependents:boolean",
+    "propagationPolicy",
+];
+const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
+const PATCH: &[&str] = &["dryRun", "fieldManager", "fieldValidation", "force:boolean"];
+
+/// An operation: what is done, on what, with which kind.
+struct Operation<'a> {
+    resource: &'a Resource,
+    action: Action,
+    /// What stands behind the name, and the kind it speaks if that is another.
+    sub: Option<&'a Subresource>,
+    /// Whether the path goes through all namespaces.
+    everywhere: bool,
+    version: Version,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    List,
+    Post,
+    DeleteCollection,
+    Get,
+    Put,
+    Delete,
+    Patch,
+}
+
+impl Action {
+    fn method(self) -> &'static str {
+        match self {
+            Self::List | Self::Get => "get",
+            Self::Post => "post",
+            Self::Put => "put",
+            Self::Delete | Self::DeleteCollection => "delete",
+            Self::Patch => "patch",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::DeleteCollection => "deletecollection",
+            other => other.method(),
+        }
+    }
+
+    /// As it begins the id of an operation.
+    fn verb(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Post => "create",
+            Self::Get => "read",
+            Self::Put => "replace",
+            Self::Delete | Self::DeleteCollection => "delete",
+            Self::Patch => "patch",
+        }
+    }
+
+    fn parameters(self, custom: bool) -> Vec<&'static str> {
+        match self {
+            Self::List => LIST.to_vec(),
+            Self::Post | Self::Put => WRITE.to_vec(),
+            Self::DeleteCollection if custom => LIST.to_vec(),
+            Self::DeleteCollection => {
+                let lists = LIST
+                    .iter()
+                    .filter(|name| !matches!(**name, "allowWatchBookmarks:boolean" | "watch:boolean"));
+                let mut both: Vec<&str> = DELETE.iter().chain(lists).copied().collect();
+                both.sort_unstable();
+                both
+            }
+            Self::Get if custom => vec!["resourceVersion"],
+            Self::Get => Vec::new(),
+            Self::Delete => DELETE.to_vec(),
+            Self::Patch => PATCH.to_vec(),
+        }
+    }
+
+    fn codes(self, custom: bool) -> &'static [u16] {
+        match self {
+            Self::List | Self::DeleteCollection | Self::Get => &[200],
+            Self::Patch if custom => &[200],
+            Self::Post => &[200, 201, 202],
+            Self::Put | Self::Patch => &[200, 201],
+            Self::Delete => &[200, 202],
+        }
+    }
+}
+
+/// The names of the kinds that the paths of a resource speak of, and that are not its own schema.
+pub(super) fn kinds(resource: &Resource) -> Vec<String> {
+    let mut names: Vec<String> = subresources(resource)
+        .into_iter()
+        .filter_map(|sub| {
+            let [group, version, kind] = sub.kind?;
+            foreign(group, version, kind).map(str::to_owned)
+        })
+        .collect();
+    if resource.custom.is_none() {
+        let own = builtin::type_name(&resource.api_version(), &resource.kind);
+        names.extend(own.map(str::to_owned));
+        if !resource.is_review() {
+            names.extend(builtin::list_name(resource));
+        }
+    }
+    names
+}
+
+fn foreign(group: &str, version: &str, kind: &str) -> Option<&'static str> {
+    let api_version = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
+    builtin::type_name(&api_version, kind)
+}
+
+/// The paths of a resource and its subresources.
+pub(super) fn of(resource: &Resource, version: Version) -> Vec<(String, Value)> {
+    let root = openapi_v3_path(&resource.group, &resource.version);
+    let plural = &resource.plural;
+    let mut in_path = Vec::new();
+    let base = if resource.namespaced {
+        in_path.push("namespace");
+        format!("/{root}/namespaces/{{namespace}}/{plural}")
+    } else {
+        format!("/{root}/{plural}")
+    };
+    let item = |actions: &[Action], sub: Option<&Subresource>, in_path: &[&str]| {
+        let everywhere = resource.namespaced && !in_path.contains(&"namespace");
+        path_item(resource, actions, sub, everywhere, in_path, version)
+    };
+    let mut on_collection = vec![Action::List, Action::Post];
+    if resource.is_review() {
+        on_collection = vec![Action::Post];
+    } else if verbs(resource).contains(&"deletecollection") {
+        on_collection.push(Action::DeleteCollection);
+    }
+    let mut paths = vec![(base.clone(), item(&on_collection, None, &in_path))];
+    if resource.is_review() {
+        return paths;
+    }
+    if resource.namespaced {
+        paths.push((format!("/{root}/{plural}"), item(&[Action::List], None, &[])));
+    }
+    in_path.insert(0, "name");
+    let all = [Action::Get, Action::Put, Action::Delete, Action::Patch];
+    paths.push((format!("{base}/{{name}}"), item(&all, None, &in_path)));
+    for sub in subresources(resource) {
+        let verbs = [
+            ("create", Action::Post),
+            ("get", Action::Get),
+            ("patch", Action::Patch),
+            ("update", Action::Put),
+        ];
+        let actions: Vec<Action> = verbs
+            .into_iter()
+            .filter(|(verb, _)| sub.verbs.contains(verb))
+            .map(|(_, action)| action)
+            .collect();
+        let path = format!("{base}/{{name}}/{}", sub.name);
+        paths.push((path, item(&actions, Some(&sub), &in_path)));
+    }
+    paths
+}
+
+/// The operations on one path.
+fn path_item(
+    resource: &Resource,
+    actions: &[Action],
+    sub: Option<&Subresource>,
+    everywhere: bool,
+    in_path: &[&str],
+    version: Version,
+) -> Value {
+    // What all operations of a path take stands once, above them.
+    let custom = resource.custom.is_some();
+    let of = |action: &Action| action.parameters(custom);
+    let first = actions.first().map(of).unwrap_or_default();
+    let common: Vec<&str> = first
+        .into_iter()
+        .filter(|name| actions.iter().all(|action| of(action).contains(name)))
+        .collect();
+    let mut item = Map::new();
+    for &action in actions {
+        let operation = Operation {
+            resource,
+            action,
+            sub,
+            everywhere,
+            version,
+        };
+        item.insert(action.method().to_owned(), operation.document(&common));
+    }
+    let described = |name: &&str| {
+        let description = match *name {
+            "namespace" => "object name and auth scope, such as for teams and projects".to_owned(),
+            _ => format!("name of the {}", resource.kind),
+        };
+        let mut parameter = version.parameter(name, "path");
+        parameter["description"] = description.into();
+        parameter
+    };
+    let shared = common.iter().chain(&["pretty"]);
+    let shared = shared.map(|name| version.parameter(name, "query"));
+    let parameters = in_path.iter().map(described).chain(shared).collect();
+    item.insert("parameters".to_owned(), parameters);
+    Value::Object(item)
+}
+
+impl Operation<'_> {
+    /// The operation, without the parameters that stand above it.
+    fn document(&self, common: &[&str]) -> Value {
+        let [group, version, kind] = self.kind();
+        let parameters: Vec<Value> = self
+            .action
+            .parameters(self.resource.custom.is_some())
+            .into_iter()
+            .filter(|name| !common.contains(name))
+            .map(|name| self.version.parameter(name, "query"))
+            .collect();
+        let mut operation = json!({
+            "tags": [self.tag()],
+            "description": self.description(),
+            "operationId": self.id(),
+            "parameters": parameters,
+            "x-kubernetes-action": self.action.name(),
+            "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind},
+        });
+        let answer = self.answer();
+        let mut responses: Map<String, Value> = self
+            .action
+            .codes(self.resource.custom.is_some())
+            .iter()
+            .map(|code| (code.to_string(), self.response(*code, answer.as_deref())))
+            .collect();
+        responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
+        operation["responses"] = responses.into();
+        self.add_body(&mut operation);
+        operation
+    }
+
+    fn kind(&self) -> [&str; 3] {
+        let own = [
+            self.resource.group.as_str(),
+            self.resource.version.as_str(),
+            self.resource.kind.as_str(),
+        ];
+        // Custom resources call all their paths by their own kind.
+        match self.sub.and_then(|sub| sub.kind) {
+            Some(other) if self.resource.custom.is_none() => other,
+            _ => own,
+        }
+    }
+
+    /// The schema of the object that is sent and answered.
+    fn schema(&self) -> Option<String> {
+        if let Some([group, version, kind]) = self.sub.and_then(|sub| sub.kind) {
+            return foreign(group, version, kind).map(str::to_owned);
+        }
+        if self.resource.custom.is_some() {
+            return Some(custom::name(self.resource, &self.resource.kind));
+        }
+        builtin::type_name(&self.resource.api_version(), &self.resource.kind).map(str::to_owned)
+    }
+
+    fn answer(&self) -> Option<String> {
+        match self.action {
+            Action::List if self.resource.custom.is_some() => {
+                Some(custom::name(self.resource, &self.resource.list_kind))
+            }
+            Action::List => builtin::list_name(self.resource),
+            Action::Delete | Action::DeleteCollection => Some(format!("{META}.Status")),
+            _ => self.schema(),
+        }
+    }
+
+    fn response(&self, code: u16, schema: Option<&str>) -> Value {
+        let description = match code {
+            201 => "Created",
+            202 => "Accepted",
+            _ => "OK",
+        };
+        let mut response = json!({"description": description});
+        if let Some(schema) = schema {
+            let schema = self.version.reference(schema);
+            match self.version {
+                Version::V2 => response["schema"] = schema,
+                Version::V3 => response["content"] = content(&[JSON], &schema),
+            }
+        }
+        response
+    }
+
+    fn add_body(&self, operation: &mut Value) {
+        let (schema, required) = match self.action {
+            Action::Post | Action::Put => (self.schema(), true),
+            Action::Patch => (Some(format!("{META}.Patch")), true),
+            Action::Delete => (Some(format!("{META}.DeleteOptions")), false),
+            Action::DeleteCollection if self.resource.custom.is_none() => {
+                (Some(format!("{META}.DeleteOptions")), false)
+            }
+            _ => return,
+        };
+        let types: &[&str] = match self.action {
+            Action::Patch if self.resource.custom.is_some() => &CUSTOM_PATCHES,
+            Action::Patch => &PATCHES,
+            _ if self.resource.custom.is_some() => &[JSON, "application/yaml"],
+            _ => &["*/*"],
+        };
+        let Some(schema) = schema.map(|name| self.version.reference(&name)) else {
+            return;
+        };
+        match self.version {
+            Version::V2 => {
+                operation["consumes"] = types.into();
+                if let Some(parameters) = operation["parameters"].as_array_mut() {
+                    let mut body = json!({"name": "body", "in": "body", "schema": schema});
+                    if required {
+                        body["required"] = true.into();
+                    }
+                    parameters.insert(0, body);
+                }
+            }
+            Version::V3 => {
+                operation["requestBody"] = json!({"content": content(types, &schema)});
+                if required {
+                    operation["requestBody"]["required"] = true.into();
+                }
+            }
+        }
+    }
+
+    /// `listAppsV1NamespacedDeployment`.
+    fn id(&self) -> String {
+        let resource = self.resource;
+        let namespaced = if resource.namespaced && !self.everywhere {
+            "Namespaced"
+        } else {
+            ""
+        };
+        let sub = self.sub.map(|sub| titled(sub.name)).unwrap_or_default();
+        let everywhere = if self.everywhere { "ForAllNamespaces" } else { "" };
+        let (verb, kind) = (self.action.verb(), &resource.kind);
+        let group: String = self.group_words().into_iter().map(titled).collect();
+        let version = titled(&resource.version);
+        let collection = if self.action == Action::DeleteCollection {
+            "Collection"
+        } else {
+            ""
+        };
+        format!("{verb}{group}{version}{collection}{namespaced}{kind}{sub}{everywhere}")
+    }
+
+    /// `apps_v1`, `rbacAuthorization_v1`.
+    fn tag(&self) -> String {
+        let mut words = self.group_words().into_iter();
+        let first = words.next().unwrap_or_default().to_owned();
+        let rest: String = words.map(titled).collect();
+        format!("{first}{rest}_{}", self.resource.version)
+    }
+
+    fn group_words(&self) -> Vec<&str> {
+        match self.resource.group.as_str() {
+            "" => vec!["core"],
+            group => group
+                .strip_suffix(".k8s.io")
+                .unwrap_or(group)
+                .split('.')
+                .collect(),
+        }
+    }
+
+    fn description(&self) -> String {
+        let kind = &self.resource.kind;
+        let sub = self
+            .sub
+            .map(|sub| format!(" {} of", sub.name))
+            .unwrap_or_default();
+        let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
+            "an"
+        } else {
+            "a"
+        };
+        match self.action {
+            Action::List if self.resource.custom.is_some() => format!("list objects of kind {kind}"),
+            Action::List => format!("list or watch objects of kind {kind}"),
+            Action::Post => format!("create{sub} {article} {kind}"),
+            Action::DeleteCollection => format!("delete collection of {kind}"),
+            Action::Get => format!("read{sub} the specified {kind}"),
+            Action::Put => format!("replace{sub} the specified {kind}"),
+            Action::Delete => format!("delete {article} {kind}"),
+            Action::Patch => format!("partially update{sub} the specified {kind}"),
+        }
+    }
+}
+
+impl Version {
+    /// A parameter, as `name` or `name:type`.
+    fn parameter(self, name: &str, place: &str) -> Value {
+        let (name, kind) = name.split_once(':').unwrap_or((name, "string"));
+        let mut parameter = json!({"name": name, "in": place, "uniqueItems": true});
+        if place == "path" {
+            parameter["required"] = true.into();
+        }
+        match self {
+            Self::V2 => parameter["type"] = kind.into(),
+            Self::V3 => {
+                parameter["schema"] = json!({"type": kind, "uniqueItems": true});
+                if let Some(map) = parameter.as_object_mut() {
+                    map.remove("uniqueItems");
+                }
+            }
+        }
+        parameter
+    }
+}
+
+/// A body of one schema, whatever its media type.
+fn content(types: &[&str], schema: &Value) -> Value {
+    types
+        .iter()
+        .map(|media_type| ((*media_type).to_owned(), json!({"schema": schema})))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// With a capital letter.
+fn titled(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}

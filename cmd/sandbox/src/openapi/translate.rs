@@ -1,0 +1,70 @@
+//! The schemas of built-in types in the words of each version.
+
+use serde_json::{Map, Value, json};
+
+use crate::openapi::Version;
+
+/// As version 3 has it. There a reference stands alone: what else is said about the place goes around it.
+pub(super) fn to_v3(name: &str, schema: &Value) -> Value {
+    let either = match name {
+        "io.k8s.apimachinery.pkg.api.resource.Quantity" => json!([{"type": "string"}, {"type": "number"}]),
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => json!([{"type": "integer"}, {"type": "string"}]),
+        _ => return walk_v3(schema),
+    };
+    let mut schema = schema.clone();
+    if let Some(map) = schema.as_object_mut() {
+        map.remove("type");
+        map.insert("oneOf".to_owned(), either);
+    }
+    schema
+}
+
+fn walk_v3(schema: &Value) -> Value {
+    match schema {
+        Value::Object(map) => {
+            let mut out: Map<String, Value> = map
+                .iter()
+                .map(|(key, below)| (key.clone(), walk_v3(below)))
+                .collect();
+            if let Some(Value::String(reference)) = out.get("$ref") {
+                let name = reference.rsplit('/').next().unwrap_or_default().to_owned();
+                let reference = Version::V3.reference(&name);
+                if out.len() == 1 {
+                    return reference;
+                }
+                out.remove("$ref");
+                out.insert("allOf".to_owned(), json!([reference]));
+            }
+            Value::Object(out)
+        }
+        Value::Array(items) => items.iter().map(walk_v3).collect(),
+        other => other.clone(),
+    }
+}
+
+/// As version 2 has it, which knows no alternatives: such a place may hold anything.
+pub(super) fn to_v2(schema: &Value) -> Value {
+    match schema {
+        Value::Object(map) => {
+            let keep = |key: &str| !matches!(key, "allOf" | "anyOf" | "oneOf" | "not" | "default");
+            map.iter()
+                .filter(|(key, _)| keep(key))
+                .map(|(key, below)| {
+                    // The names of fields are no words of the schema.
+                    let below = match below {
+                        Value::Object(fields) if key == "properties" => fields
+                            .iter()
+                            .map(|(field, schema)| (field.clone(), to_v2(schema)))
+                            .collect::<Map<_, _>>()
+                            .into(),
+                        below => to_v2(below),
+                    };
+                    (key.clone(), below)
+                })
+                .collect::<Map<_, _>>()
+                .into()
+        }
+        Value::Array(items) => items.iter().map(to_v2).collect(),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,218 @@
+//! The columns of custom resources: the name, and what the CRD's `additionalPrinterColumns` say.
+
+use jiff::Timestamp;
+use serde_json::{Number, Value, json};
+
+use crate::printers::column::{AGE, NAME, definition};
+use crate::printers::duration;
+use crate::printers::jsonpath::JsonPath;
+use crate::resource::PrinterColumn;
+
+/// The columns of one version of a CRD, paths parsed.
+pub struct Columns {
+    columns: Vec<(PrinterColumn, JsonPath)>,
+}
+
+impl Columns {
+    /// Takes the CRD's columns; without any, the age is shown. A column whose path cannot be parsed ends the table,
+    /// as on the real server: it and those behind it are not shown.
+    pub fn new(columns: &[PrinterColumn]) -> Self {
+        let age = [PrinterColumn {
+            name: AGE.name.to_owned(),
+            kind: "date".to_owned(),
+            format: String::new(),
+            description: AGE.description.to_owned(),
+            priority: 0,
+            json_path: ".metadata.creationTimestamp".to_owned(),
+        }];
+        let columns = if columns.is_empty() { &age } else { columns };
+        let columns = columns.iter().map_while(|column| {
+            let path = JsonPath::parse(&column.json_path)?;
+            Some((column.clone(), path))
+        });
+        Self {
+            columns: columns.collect(),
+        }
+    }
+
+    /// Column definitions, the name first.
+    pub fn definitions(&self) -> Vec<Value> {
+        let custom = self.columns.iter().map(|(column, _)| {
+            let path = format!(
+                "Custom resource definition column (in JSONPath format): {}",
+                column.json_path
+            );
+            let description = if column.description.is_empty() {
+                &path
+            } else {
+                &column.description
+            };
+            definition(
+                &column.name,
+                &column.kind,
+                &column.format,
+                description,
+                column.priority,
+            )
+        });
+        std::iter::once(NAME.definition()).chain(custom).collect()
+    }
+
+    /// The cells of one object.
+    pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+        let name = object
+            .pointer("/metadata/name")
+            .cloned()
+            .unwrap_or_else(|| json!(""));
+        let custom = self.columns.iter().map(|(column, path)| {
+            path.first(object)
+                .and_then(|value| cell(&column.kind, value, now))
+                .unwrap_or_default()
+        });
+        std::iter::once(name).chain(custom).collect()
+    }
+}
+
+/// A value shown as a column type; `None` if it has another type.
+fn cell(kind: &str, value: &Value, now: Timestamp) -> Option<Value> {
+    match (kind, value) {
+        ("string", value) => Some(Value::from(printed(value))),
+        ("integer", Value::Number(number)) => Some(Value::from(whole(number)?)),
+        ("number", Value::Number(number)) => Some(match number.as_f64() {
+            // 5.0 goes out as 5, as Go writes it.
+            Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => Value::from(whole(number)?),
+            _ => value.clone(),
+        }),
+        ("boolean", Value::Bool(_)) => Some(value.clone()),
+        ("date", Value::String(text)) => Some(Value::from(match text.as_str() {
+            "" | "null" => "<unknown>".to_owned(),
+            _ => match duration::parse(Some(value)) {
+                Some(_) => duration::since(Some(value), now),
+                None => "<invalid>".to_owned(),
+            },
+        })),
+        _ => None,
+    }
+}
+
+/// Broken numbers are cut off.
+fn whole(number: &Number) -> Option<i64> {
+    #[expect(clippy::cast_possible_truncation, reason = "cutting off is what is asked for")]
+    number
+        .as_i64()
+        .or_else(|| number.as_f64().map(|float| float as i64))
+}
+
+/// Any value as text: lists and maps as JSON.
+fn printed(value: &Value) -> String {
+    match value {
+        Value::Null => "<no value>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() => go_float(float),
+            _ => number.to_string(),
+        },
+        // Go's JSON escapes what could be taken for HTML; such characters only occur within strings.
+        Value::Array(_) | Value::Object(_) => value
+            .to_string()
+            .replace('<', "\\u003c")
+            .replace('>', "\\u003e")
+            .replace('&', "\\u0026"),
+        Value::Bool(_) => value.to_string(),
+    }
+}
+
+/// A float as Go prints it: with an exponent if that is below -4 or above 5.
+fn go_float(float: f64) -> String {
+    let text = format!("{float:e}");
+    let Some((digits, exponent)) = text.split_once('e') else {
+        return text;
+    };
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        _ => format!("{float}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(kind: &str, json_path: &str) -> PrinterColumn {
+        PrinterColumn {
+            name: "C".to_owned(),
+            kind: kind.to_owned(),
+            format: String::new(),
+            description: String::new(),
+            priority: 0,
+            json_path: json_path.to_owned(),
+        }
+    }
+
+    #[test]
+    fn values_by_type_of_column() {
+        let now: Timestamp = "2026-01-01T01:02:00Z".parse().unwrap();
+        for (kind, value, shown) in [
+            ("string", json!("str"), json!("str")),
+            ("string", json!(""), json!("")),
+            ("string", json!(5), json!("5")),
+            ("string", json!(12_345_678), json!("12345678")),
+            ("string", json!(2.5), json!("2.5")),
+            ("string", json!(123_456.5), json!("123456.5")),
+            ("string", json!(1_234_567.5), json!("1.2345675e+06")),
+            ("string", json!(1e21), json!("1e+21")),
+            ("string", json!(0.0001), json!("0.0001")),
+            ("string", json!(0.00001), json!("1e-05")),
+            ("string", json!(true), json!("true")),
+            ("string", json!(null), json!("<no value>")),
+            ("string", json!(["x", "<y>"]), json!(r#"["x","\u003cy\u003e"]"#)),
+            ("string", json!({"k": 1}), json!(r#"{"k":1}"#)),
+            ("integer", json!(5), json!(5)),
+            ("integer", json!(2.5), json!(2)),
+            ("integer", json!("5"), json!(null)),
+            ("number", json!(2.5), json!(2.5)),
+            ("number", json!(5.0), json!(5)),
+            ("number", json!(5), json!(5)),
+            ("boolean", json!(false), json!(false)),
+            ("boolean", json!("false"), json!(null)),
+            ("date", json!("2026-01-01T00:00:00Z"), json!("62m")),
+            ("date", json!("soon"), json!("<invalid>")),
+            ("date", json!(5), json!(null)),
+        ] {
+            let columns = Columns::new(&[column(kind, ".v")]);
+            let object = json!({"metadata": {"name": "n"}, "v": value});
+            assert_eq!(columns.cells(&object, now), [json!("n"), shown], "{kind} {value}");
+        }
+    }
+
+    #[test]
+    fn a_missing_value_is_null_and_without_columns_the_age_is_shown() {
+        let now: Timestamp = "2026-01-01T00:05:00Z".parse().unwrap();
+        let object = json!({"metadata": {"name": "n", "creationTimestamp": "2026-01-01T00:00:00Z"}});
+        assert_eq!(
+            Columns::new(&[column("string", ".no")]).cells(&object, now),
+            [json!("n"), json!(null)]
+        );
+        let none = Columns::new(&[]);
+        assert_eq!(none.cells(&object, now), [json!("n"), json!("5m")]);
+        let heads: Vec<Value> = none
+            .definitions()
+            .iter()
+            .map(|d| json!([d["name"], d["type"]]))
+            .collect();
+        assert_eq!(heads, [json!(["Name", "string"]), json!(["Age", "date"])]);
+    }
+
+    #[test]
+    fn a_column_without_a_usable_path_ends_the_table() {
+        let columns = Columns::new(&[
+            column("string", ".a"),
+            column("string", "oops"),
+            column("string", ".b"),
+        ]);
+        assert_eq!(columns.definitions().len(), 2);
+    }
+}

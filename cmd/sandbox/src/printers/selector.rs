@@ -1,0 +1,115 @@
+//! Label sets and label selectors in their one-line form, keys in alphabetical order.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::printers::read::{list, text};
+
+/// A map of labels as `a=1,b=2`; `<none>` if there are none.
+pub fn labels(map: Option<&Value>) -> String {
+    none_if_empty(
+        pairs(map)
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect::<Vec<_>>()
+            .join(","),
+    )
+}
+
+/// A label selector as `a=1,b in (2,3),!c`; `<none>` if it selects everything or nothing.
+pub fn selector(selector: Option<&Value>) -> String {
+    plain(selector).map_or_else(|| "<error>".to_owned(), none_if_empty)
+}
+
+/// A label selector in the same form, empty if it selects everything or nothing; `None` if an operator is unknown.
+pub fn plain(selector: Option<&Value>) -> Option<String> {
+    let selector = selector.unwrap_or(&Value::Null);
+    let equal = pairs(selector.pointer("/matchLabels"))
+        .map(|(key, value)| Some((key.to_owned(), format!("{key}={value}"))));
+    let expressions = list(selector, "/matchExpressions").iter().map(requirement);
+    let mut requirements = equal.chain(expressions).collect::<Option<Vec<_>>>()?;
+    requirements.sort_by(|a, b| a.0.cmp(&b.0));
+    Some(
+        requirements
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect::<Vec<_>>()
+            .join(","),
+    )
+}
+
+/// One match expression: its key to sort by, and its text.
+fn requirement(expression: &Value) -> Option<(String, String)> {
+    let key = text(expression, "/key");
+    let mut values: Vec<&str> = list(expression, "/values")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    values.sort_unstable();
+    let values = values.join(",");
+    let text = match text(expression, "/operator") {
+        "In" => format!("{key} in ({values})"),
+        "NotIn" => format!("{key} notin ({values})"),
+        "Exists" => key.to_owned(),
+        "DoesNotExist" => format!("!{key}"),
+        _ => return None,
+    };
+    Some((key.to_owned(), text))
+}
+
+/// Sorted here, since the order of a JSON map depends on how the JSON library was built.
+fn pairs(map: Option<&Value>) -> impl Iterator<Item = (&str, &str)> {
+    let sorted: BTreeMap<&str, &str> = map
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+        .collect();
+    sorted.into_iter()
+}
+
+fn none_if_empty(text: String) -> String {
+    if text.is_empty() {
+        "<none>".to_owned()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn requirements_are_sorted_by_key_and_their_values_too() {
+        let all = json!({
+            "matchLabels": {"app": "x"},
+            "matchExpressions": [
+                {"key": "t", "operator": "In", "values": ["z", "a"]},
+                {"key": "n", "operator": "NotIn", "values": ["q"]},
+                {"key": "e", "operator": "Exists"},
+                {"key": "d", "operator": "DoesNotExist"},
+            ],
+        });
+        assert_eq!(selector(Some(&all)), "app=x,!d,e,n notin (q),t in (a,z)");
+    }
+
+    #[test]
+    fn nothing_to_match_and_nothing_to_understand() {
+        assert_eq!(selector(None), "<none>");
+        assert_eq!(selector(Some(&json!({}))), "<none>");
+        assert_eq!(plain(Some(&json!({}))).as_deref(), Some(""));
+        let unknown = json!({"matchExpressions": [{"key": "a", "operator": "Near"}]});
+        assert_eq!(selector(Some(&unknown)), "<error>");
+        assert_eq!(plain(Some(&unknown)), None);
+    }
+
+    #[test]
+    fn label_maps() {
+        assert_eq!(labels(Some(&json!({"b": "2", "a": "1"}))), "a=1,b=2");
+        assert_eq!(labels(Some(&json!({}))), "<none>");
+        assert_eq!(labels(None), "<none>");
+    }
+}

@@ -1,0 +1,200 @@
+//! Nodes.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::field::{FieldError, Wrong};
+use crate::registry::json::{entries, list, section, set, text};
+use crate::registry::{Rules, names, pod};
+
+/// What a node is born with, until somebody has seen it ready.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+
+pub(crate) const RULES: Rules = Rules {
+    name_on_update: names::subdomain_name,
+    default,
+    create: |node| {
+        if let Some(spec) = section(node, "spec")
+            && !list(&spec["taints"])
+                .iter()
+                .any(|taint| taint["key"] == NOT_READY && taint["effect"] == "NoSchedule")
+        {
+            let mut taints = list(&spec["taints"]).to_vec();
+            taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
+            set(spec, "taints", taints);
+        }
+    },
+    // A kubelet registers itself with all it knows.
+    status_on_create: true,
+    validate,
+    validate_update: |old, new| {
+        let mut errors = validate(new);
+        errors.extend(validate_update(old, new));
+        errors
+    },
+    validate_status: |old, new| {
+        let mut errors = validate_resources(new);
+        errors.extend(validate_update(old, new));
+        errors
+    },
+    ..Rules::GENERIC
+};
+
+fn default(node: &mut Value) {
+    if let Some(status) = node.get_mut("status")
+        && status["allocatable"].is_null()
+        && !status["capacity"].is_null()
+    {
+        let all = status["capacity"].clone();
+        set(status, "allocatable", all);
+    }
+    if let Some(spec) = node.get_mut("spec") {
+        pod_ranges(spec);
+    }
+}
+
+/// The single range and the list of ranges say the same.
+fn pod_ranges(spec: &mut Value) {
+    let first = list(&spec["podCIDRs"]).first().map_or("", text).to_owned();
+    let single = text(&spec["podCIDR"]).to_owned();
+    if single.is_empty() && !first.is_empty() {
+        set(spec, "podCIDR", first);
+    } else if !single.is_empty() && single != first {
+        set(spec, "podCIDRs", json!([single]));
+    }
+}
+
+fn validate(node: &Value) -> Vec<FieldError> {
+    let mut errors = validate_taints(node);
+    errors.extend(validate_resources(node));
+    errors
+}
+
+fn validate_resources(node: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for list in ["capacity", "allocatable"] {
+        for (name, amount) in entries(&node["status"][list]) {
+            pod::validate_amount(name, amount, &format!("status.{list}.{name}"), &mut errors);
+        }
+    }
+    errors
+}
+
+fn validate_taints(node: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (i, taint) in list(&node["spec"]["taints"]).iter().enumerate() {
+        let path = format!("metadata.taints[{i}]");
+        let [key, value, effect] = ["key", "value", "effect"].map(|field| text(&taint[field]));
+        for wrong in names::qualified(key) {
+            errors.push(FieldError::invalid(format!("{path}.key"), key, wrong));
+        }
+        let wrong = names::label_value(value);
+        if !wrong.is_empty() {
+            errors.push(FieldError::invalid(
+                format!("{path}.value"),
+                value,
+                wrong.join(";"),
+            ));
+        }
+        match effect {
+            "" => errors.push(FieldError::required(format!("{path}.effect"), "")),
+            "NoSchedule" | "PreferNoSchedule" | "NoExecute" => {}
+            _ => errors.push(FieldError::not_supported(
+                format!("{path}.effect"),
+                effect,
+                &["NoSchedule", "PreferNoSchedule", "NoExecute"],
+            )),
+        }
+        if !seen.insert((key, effect)) {
+            errors.push(FieldError::new(
+                path,
+                Wrong::Duplicate(taint.clone()),
+                "taints must be unique by key and effect pair",
+            ));
+        }
+    }
+    errors
+}
+
+fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut seen = Vec::new();
+    for (i, address) in list(&new["status"]["addresses"]).iter().enumerate() {
+        if seen.contains(&address) {
+            errors.push(FieldError::duplicate(
+                format!("status.addresses[{i}]"),
+                address.clone(),
+            ));
+        }
+        seen.push(address);
+    }
+    let (before, after) = (&old["spec"], &new["spec"]);
+    if !list(&before["podCIDRs"]).is_empty() && before["podCIDRs"] != after["podCIDRs"] {
+        errors.push(FieldError::forbidden(
+            "spec.podCIDRs",
+            "node updates may not change podCIDR except from \"\" to valid",
+        ));
+    }
+    if !text(&before["providerID"]).is_empty() && before["providerID"] != after["providerID"] {
+        errors.push(FieldError::forbidden(
+            "spec.providerID",
+            "node updates may not change providerID except from \"\" to valid",
+        ));
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::registry::testing::{create_errors, created, updated};
+
+    #[test]
+    fn a_kubelet_brings_its_status() {
+        let node = created("nodes", json!({"status": {"capacity": {"cpu": "2000m"}}}));
+        assert_eq!(node["status"]["capacity"], json!({"cpu": "2"}));
+        assert_eq!(node["status"]["allocatable"], json!({"cpu": "2"}));
+        assert_eq!(
+            node["status"]["daemonEndpoints"],
+            json!({"kubeletEndpoint": {"Port": 0}})
+        );
+        assert_eq!(
+            node["spec"]["taints"],
+            json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}])
+        );
+    }
+
+    #[test]
+    fn taints_are_checked() {
+        let errors = create_errors(
+            "nodes",
+            json!({"spec": {"taints": [{"key": "a", "effect": "Maybe"}, {"key": "b", "effect": "NoExecute"},
+                {"key": "b", "effect": "NoExecute"}]}}),
+        );
+        assert_eq!(errors.len(), 2);
+        assert!(
+            errors[0].starts_with("metadata.taints[0].effect: Unsupported value: \"Maybe\""),
+            "{errors:?}"
+        );
+        assert!(
+            errors[1].ends_with("taints must be unique by key and effect pair"),
+            "{errors:?}"
+        );
+    }
+
+    #[test]
+    fn ranges_are_given_once() {
+        let (_, errors) = updated(
+            "nodes",
+            json!({"spec": {"podCIDR": "10.1.0.0/24"}}),
+            json!({"spec": {"podCIDR": "10.2.0.0/24"}}),
+        );
+        assert_eq!(
+            errors,
+            ["spec.podCIDRs: Forbidden: node updates may not change podCIDR except from \"\" to valid"]
+        );
+    }
+}

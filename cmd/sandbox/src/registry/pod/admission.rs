@@ -1,0 +1,103 @@
+//! What the admission plugins of a default server do to pods: tolerations and the quality-of-service class.
+//!
+//! A priority class is another object, so that whoever calls looks it up.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::quantity::Quantity;
+use crate::registry::json::{entries, keep, list, section, set, text, with};
+
+/// Pods leave a node that is not ready or not reachable after five minutes, unless they say otherwise.
+const NODE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+pub(crate) fn create(pod: &mut Value) {
+    with(pod, "spec", |spec| {
+        tolerations(spec);
+    });
+}
+
+pub(crate) fn update(old: &Value, new: &mut Value) {
+    with(new, "spec", |spec| {
+        tolerations(spec);
+        // Clients send back manifests that never had them.
+        for key in ["priority", "preemptionPolicy"] {
+            if spec[key].is_null() {
+                keep(&old["spec"], spec, key);
+            }
+        }
+    });
+}
+
+fn tolerations(spec: &mut Value) {
+    let tolerated = |taint: &str| {
+        list(&spec["tolerations"]).iter().any(|toleration| {
+            [taint, ""].contains(&text(&toleration["key"]))
+                && ["NoExecute", ""].contains(&text(&toleration["effect"]))
+        })
+    };
+    let missing: Vec<Value> = NODE_TAINTS
+        .iter()
+        .filter(|taint| !tolerated(taint))
+        .map(|taint| {
+            json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
+        })
+        .collect();
+    if !missing.is_empty() {
+        let mut all = list(&spec["tolerations"]).to_vec();
+        all.extend(missing);
+        set(spec, "tolerations", all);
+    }
+}
+
+/// Guaranteed, Burstable or `BestEffort`, by what the containers ask for.
+pub(crate) fn quality_of_service(pod: &mut Value) -> &'static str {
+    let Some(spec) = section(pod, "spec") else {
+        return "BestEffort";
+    };
+    let mut requests = BTreeMap::new();
+    let mut limits = BTreeMap::new();
+    let mut guaranteed = true;
+    if spec["resources"].is_object() {
+        add(&mut requests, &spec["resources"]["requests"]);
+        let found = add(&mut limits, &spec["resources"]["limits"]);
+        guaranteed = spec["resources"]["limits"].is_null() || found == 2;
+    } else {
+        let containers = list(&spec["containers"])
+            .iter()
+            .chain(list(&spec["initContainers"]));
+        for container in containers {
+            add(&mut requests, &container["resources"]["requests"]);
+            guaranteed &= add(&mut limits, &container["resources"]["limits"]) == 2;
+        }
+    }
+    if requests.is_empty() && limits.is_empty() {
+        return "BestEffort";
+    }
+    let equal = requests.len() == limits.len()
+        && requests.iter().all(|(name, request)| {
+            limits
+                .get(name)
+                .is_some_and(|limit: &Quantity| limit.equals(*request))
+        });
+    if guaranteed && equal {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
+}
+
+/// Adds the CPU and memory of one list to a sum; returns how many of the two it found.
+fn add<'a>(sum: &mut BTreeMap<&'a str, Quantity>, resources: &'a Value) -> usize {
+    let mut found = 0;
+    for (name, amount) in entries(resources).filter(|(name, _)| matches!(*name, "cpu" | "memory")) {
+        if let Some(amount) = Quantity::read(amount).filter(|amount| amount.is_positive()) {
+            found += 1;
+            sum.entry(name)
+                .and_modify(|total| *total = total.plus(amount))
+                .or_insert(amount);
+        }
+    }
+    found
+}

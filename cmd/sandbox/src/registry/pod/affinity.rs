@@ -1,0 +1,33 @@
+//! Which pods a pod wants to be near, or far from.
+
+use serde_json::Value;
+
+use crate::field::FieldError;
+use crate::registry::json::{list, text};
+use crate::registry::names;
+
+/// Every term says by which label of nodes it means near.
+pub(crate) fn validate(affinity: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let required = "requiredDuringSchedulingIgnoredDuringExecution";
+        for (i, term) in list(&affinity[kind][required]).iter().enumerate() {
+            topology(term, &format!("{path}.{kind}.{required}[{i}]"), errors);
+        }
+        let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+        for (i, weighed) in list(&affinity[kind][preferred]).iter().enumerate() {
+            let path = format!("{path}.{kind}.{preferred}[{i}].podAffinityTerm");
+            topology(&weighed["podAffinityTerm"], &path, errors);
+        }
+    }
+}
+
+fn topology(term: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let key = text(&term["topologyKey"]);
+    let path = format!("{path}.topologyKey");
+    if key.is_empty() {
+        errors.push(FieldError::required(path.as_str(), "can not be empty"));
+    }
+    for wrong in names::qualified(key) {
+        errors.push(FieldError::invalid(path.as_str(), key, wrong));
+    }
+}

@@ -1,0 +1,173 @@
+//! Containers of a pod.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::field::FieldError;
+use crate::registry::json::{list, number, text};
+use crate::registry::names;
+use crate::registry::pod::{environment, probe, resources, security, volumes};
+
+/// What containers may refer to, and what the pod as a whole says.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) volumes: BTreeSet<&'a str>,
+    pub(crate) grace_period: i64,
+}
+
+/// Checks the main containers: at least one, and no name twice.
+pub(crate) fn main(
+    containers: &Value,
+    around: &Surroundings<'_>,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    if list(containers).is_empty() {
+        errors.push(FieldError::required(path, ""));
+    }
+    for (i, container) in list(containers).iter().enumerate() {
+        let path = format!("{path}[{i}]");
+        common(container, around, &path, errors);
+        unique(container, &mut seen, &path, errors);
+        probe::validate_all(container, around.grace_period, &path, errors);
+    }
+    host_ports(list(containers), path, errors);
+    seen
+}
+
+/// Checks the init containers; only those that keep running may have probes and hooks.
+pub(crate) fn init(
+    containers: &Value,
+    mut seen: BTreeSet<String>,
+    around: &Surroundings<'_>,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    for (i, container) in list(containers).iter().enumerate() {
+        let path = format!("{path}[{i}]");
+        common(container, around, &path, errors);
+        unique(container, &mut seen, &path, errors);
+        if text(&container["restartPolicy"]) == "Always" {
+            probe::validate_all(container, around.grace_period, &path, errors);
+            continue;
+        }
+        for key in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+            if !container[key].is_null() {
+                errors.push(FieldError::forbidden(
+                    format!("{path}.{key}"),
+                    "may not be set for init containers without restartPolicy=Always",
+                ));
+            }
+        }
+    }
+}
+
+fn unique(container: &Value, seen: &mut BTreeSet<String>, path: &str, errors: &mut Vec<FieldError>) {
+    let name = text(&container["name"]);
+    if !seen.insert(name.to_owned()) {
+        errors.push(FieldError::duplicate(format!("{path}.name"), name));
+    }
+}
+
+fn common(container: &Value, around: &Surroundings<'_>, path: &str, errors: &mut Vec<FieldError>) {
+    let name = text(&container["name"]);
+    if name.is_empty() {
+        errors.push(FieldError::required(format!("{path}.name"), ""));
+    } else {
+        for wrong in names::dns_label(name) {
+            errors.push(FieldError::invalid(format!("{path}.name"), name, wrong));
+        }
+    }
+    if text(&container["image"]).is_empty() {
+        errors.push(FieldError::required(format!("{path}.image"), ""));
+    }
+    let policy = text(&container["terminationMessagePolicy"]);
+    if !matches!(policy, "File" | "FallbackToLogsOnError") {
+        errors.push(FieldError::not_supported(
+            format!("{path}.terminationMessagePolicy"),
+            policy,
+            &["File", "FallbackToLogsOnError"],
+        ));
+    }
+    ports(&container["ports"], &format!("{path}.ports"), errors);
+    environment::validate(container, path, errors);
+    volumes::validate_mounts(container, &around.volumes, path, errors);
+    let policy = text(&container["imagePullPolicy"]);
+    if !matches!(policy, "Always" | "IfNotPresent" | "Never") {
+        errors.push(FieldError::not_supported(
+            format!("{path}.imagePullPolicy"),
+            policy,
+            &["Always", "IfNotPresent", "Never"],
+        ));
+    }
+    resources::validate(&container["resources"], &format!("{path}.resources"), errors);
+    security::of_container(
+        &container["securityContext"],
+        &format!("{path}.securityContext"),
+        errors,
+    );
+}
+
+fn ports(ports: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let mut seen = BTreeSet::new();
+    for (i, port) in list(ports).iter().enumerate() {
+        let path = format!("{path}[{i}]");
+        let name = text(&port["name"]);
+        if !name.is_empty() {
+            let wrong = names::port_name(name);
+            if wrong.is_empty() && !seen.insert(name) {
+                errors.push(FieldError::duplicate(format!("{path}.name"), name));
+            }
+            errors.extend(
+                wrong
+                    .into_iter()
+                    .map(|wrong| FieldError::invalid(format!("{path}.name"), name, wrong)),
+            );
+        }
+        let number_of = |key: &str| number(&port[key]);
+        if number_of("containerPort") == 0 {
+            errors.push(FieldError::required(format!("{path}.containerPort"), ""));
+        }
+        for key in ["containerPort", "hostPort"] {
+            let port = number_of(key);
+            if port != 0
+                && let Some(wrong) = names::port_number(port)
+            {
+                errors.push(FieldError::invalid(format!("{path}.{key}"), port, wrong));
+            }
+        }
+        let protocol = text(&port["protocol"]);
+        if !matches!(protocol, "TCP" | "UDP" | "SCTP") {
+            errors.push(FieldError::not_supported(
+                format!("{path}.protocol"),
+                protocol,
+                &["SCTP", "TCP", "UDP"],
+            ));
+        }
+    }
+}
+
+/// No two containers may ask for the same port of the node.
+fn host_ports(containers: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+    let mut taken = BTreeSet::new();
+    for (i, container) in containers.iter().enumerate() {
+        for (j, port) in list(&container["ports"]).iter().enumerate() {
+            let host_port = number(&port["hostPort"]);
+            if host_port == 0 {
+                continue;
+            }
+            let key = format!(
+                "{}/{}/{host_port}",
+                text(&port["protocol"]),
+                text(&port["hostIP"])
+            );
+            if !taken.insert(key.clone()) {
+                errors.push(FieldError::duplicate(
+                    format!("{path}[{i}].ports[{j}].hostPort"),
+                    key,
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Pods that no scheduler has looked at yet may still be steered: to fewer nodes, never to other ones.
+
+use serde_json::Value;
+
+use crate::field::FieldError;
+use crate::registry::json::{entries, keep, list, remove, section};
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+
+/// Checks how the spec of a gated pod was changed in this, and puts that back in `rest`, which is compared with the old one.
+pub(crate) fn steer(old: &Value, new: &Value, rest: &mut Value, errors: &mut Vec<FieldError>) {
+    if list(&old["schedulingGates"]).is_empty() {
+        return;
+    }
+    let selector = &new["nodeSelector"];
+    if entries(&old["nodeSelector"]).any(|(key, value)| selector[key] != *value) {
+        errors.push(FieldError::invalid(
+            "spec.nodeSelector",
+            selector.clone(),
+            "only additions to spec.nodeSelector are allowed (no mutations or deletions)",
+        ));
+    }
+    keep(old, rest, "nodeSelector");
+    let (before, after) = (&old["affinity"], &new["affinity"]);
+    if before["nodeAffinity"] == after["nodeAffinity"] {
+        return;
+    }
+    terms(
+        &before["nodeAffinity"][REQUIRED],
+        &after["nodeAffinity"][REQUIRED],
+        errors,
+    );
+    let only_nodes = after["podAffinity"].is_null() && after["podAntiAffinity"].is_null();
+    if before.is_null() && only_nodes {
+        remove(rest, "affinity");
+    } else if let Some(affinity) = section(rest, "affinity") {
+        keep(before, affinity, "nodeAffinity");
+    }
+}
+
+/// Terms may ask for more, but there are not more of them: one that is met is enough.
+fn terms(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    let path = format!("spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms");
+    let (before, after) = (list(&old["nodeSelectorTerms"]), list(&new["nodeSelectorTerms"]));
+    if before.is_empty() {
+        return;
+    }
+    if before.len() != after.len() {
+        errors.push(FieldError::invalid(
+            path,
+            new["nodeSelectorTerms"].clone(),
+            "no additions/deletions to non-empty NodeSelectorTerms list are allowed",
+        ));
+        return;
+    }
+    for (i, (before, after)) in before.iter().zip(after).enumerate() {
+        if !asks_for_more(before, after) {
+            errors.push(FieldError::invalid(
+                format!("{path}[{i}]"),
+                after.clone(),
+                "only additions are allowed (no mutations or deletions)",
+            ));
+        }
+    }
+}
+
+fn asks_for_more(before: &Value, after: &Value) -> bool {
+    let parts = ["matchExpressions", "matchFields"];
+    let empty = |term: &Value| parts.iter().all(|part| list(&term[*part]).is_empty());
+    // A term without any part is met by nothing.
+    if empty(before) {
+        return empty(after);
+    }
+    parts
+        .iter()
+        .all(|part| list(&after[*part]).starts_with(list(&before[*part])))
+}

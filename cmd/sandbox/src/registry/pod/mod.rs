@@ -1,0 +1,89 @@
+//! Pods, and the pod templates of the kinds that make them.
+
+pub(crate) mod admission;
+pub(crate) mod affinity;
+pub(crate) mod container;
+pub(crate) mod defaults;
+pub(crate) mod environment;
+pub(crate) mod gated;
+pub(crate) mod probe;
+pub(crate) mod resources;
+pub(crate) mod security;
+pub(crate) mod subresources;
+pub(crate) mod update;
+pub(crate) mod validate;
+pub(crate) mod volumes;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use serde_json::{Value, json};
+
+use crate::registry::json::{default_text, keep, keep_meta, list, number, set, text};
+use crate::registry::{Rules, names};
+
+pub(crate) use admission::create as tolerate_node_trouble;
+pub(crate) use defaults::template as default_template;
+pub(crate) use resources::validate_amount;
+pub(crate) use validate::template as validate_template;
+
+pub(crate) const RULES: Rules = Rules {
+    name_on_update: names::subdomain_name,
+    default: defaults::pod,
+    create,
+    update,
+    status,
+    generation: Some(Rules::spec_changed),
+    validate: validate::create,
+    validate_update: update::validate,
+    validate_status: update::validate_status,
+    ..Rules::GENERIC
+};
+
+fn create(pod: &mut Value) {
+    admission::create(pod);
+    let mut status = json!({"phase": "Pending", "qosClass": admission::quality_of_service(pod)});
+    if !list(&pod["spec"]["schedulingGates"]).is_empty() {
+        let mut gated = json!({
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        });
+        if !pod["metadata"]["creationTimestamp"].is_null() {
+            set(
+                &mut gated,
+                "lastTransitionTime",
+                pod["metadata"]["creationTimestamp"].clone(),
+            );
+        }
+        set(&mut status, "conditions", json!([gated]));
+    }
+    set(pod, "status", status);
+}
+
+fn update(old: &Value, new: &mut Value) {
+    admission::update(old, new);
+}
+
+fn status(old: &Value, new: &mut Value) {
+    // Writers of status may be older than fields they do not know, so these survive their silence.
+    keep_meta(old, new, "ownerReferences");
+    let Some(status) = new.get_mut("status") else {
+        return;
+    };
+    default_text(status, "qosClass", text(&old["status"]["qosClass"]));
+    if text(&status["qosClass"]).is_empty() {
+        crate::registry::json::remove(status, "qosClass");
+    }
+    if number(&status["observedGeneration"]) == 0 {
+        keep(&old["status"], status, "observedGeneration");
+    }
+    let old_conditions = list(&old["status"]["conditions"]);
+    crate::registry::json::each(status, "conditions", |condition| {
+        if number(&condition["observedGeneration"]) == 0 {
+            let before = old_conditions.iter().find(|old| old["type"] == condition["type"]);
+            keep(before.unwrap_or(&Value::Null), condition, "observedGeneration");
+        }
+    });
+}

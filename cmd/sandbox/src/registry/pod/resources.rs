@@ -1,0 +1,193 @@
+//! Resource requirements: names, amounts, and requests against limits.
+
+use serde_json::Value;
+
+use crate::field::FieldError;
+use crate::quantity::Quantity;
+use crate::registry::json::{entries, text};
+use crate::registry::names;
+
+/// Resource names without a domain that exist at all; containers may use the first few.
+const STANDARD: &[&str] = &[
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "storage",
+    "requests.storage",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+const OF_CONTAINERS: &[&str] = &["cpu", "memory", "ephemeral-storage"];
+
+fn is_huge_page(name: &str) -> bool {
+    name.starts_with("hugepages-")
+}
+
+/// A name without a domain that everybody knows.
+fn is_standard(name: &str) -> bool {
+    STANDARD.contains(&name) || is_huge_page(name) || name.starts_with("requests.hugepages-")
+}
+
+fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+fn is_extended(name: &str) -> bool {
+    !is_native(name)
+        && !name.starts_with("requests.")
+        && names::qualified(&format!("requests.{name}")).is_empty()
+}
+
+/// Whether more may be promised than there is.
+fn overcommits(name: &str) -> bool {
+    is_native(name) && !is_huge_page(name)
+}
+
+/// Counted in whole pieces only.
+fn is_counted(name: &str) -> bool {
+    is_extended(name)
+        || matches!(
+            name,
+            "pods"
+                | "services"
+                | "replicationcontrollers"
+                | "resourcequotas"
+                | "secrets"
+                | "configmaps"
+                | "persistentvolumeclaims"
+                | "services.nodeports"
+                | "services.loadbalancers"
+        )
+}
+
+fn validate_name(name: &str, path: &str, errors: &mut Vec<FieldError>) {
+    let wrong = names::qualified(name);
+    if !wrong.is_empty() {
+        errors.extend(
+            wrong
+                .into_iter()
+                .map(|wrong| FieldError::invalid(path, name, wrong)),
+        );
+        return;
+    }
+    if name.contains('/') {
+        if !is_native(name) && !is_extended(name) {
+            errors.push(FieldError::invalid(
+                path,
+                name,
+                "doesn't follow extended resource name standard",
+            ));
+        }
+        return;
+    }
+    if !is_standard(name) {
+        errors.push(FieldError::invalid(
+            path,
+            name,
+            "must be a standard resource type or fully qualified",
+        ));
+    }
+    if !OF_CONTAINERS.contains(&name) && !is_huge_page(name) {
+        errors.push(FieldError::invalid(
+            path,
+            name,
+            "must be a standard resource for containers",
+        ));
+    }
+}
+
+/// Checks one amount: readable, not negative, whole where only whole pieces exist.
+pub(crate) fn validate_amount(
+    name: &str,
+    amount: &Value,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) -> Option<Quantity> {
+    let Some(quantity) = Quantity::read(amount) else {
+        errors.push(FieldError::invalid(
+            path,
+            amount.clone(),
+            "quantities must match the regular expression \
+             '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        ));
+        return None;
+    };
+    if quantity.is_negative() {
+        errors.push(FieldError::invalid(
+            path,
+            quantity.text(),
+            "must be greater than or equal to 0",
+        ));
+    }
+    if is_counted(name) && !quantity.is_whole() {
+        errors.push(FieldError::invalid(path, quantity.text(), "must be an integer"));
+    }
+    Some(quantity)
+}
+
+/// Checks requests and limits of a container.
+pub(crate) fn validate(resources: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for (name, limit) in entries(&resources["limits"]) {
+        let path = format!("{path}.limits[{name}]");
+        validate_name(name, &path, errors);
+        validate_amount(name, limit, &path, errors);
+    }
+    for (name, request) in entries(&resources["requests"]) {
+        let item = format!("{path}.requests[{name}]");
+        validate_name(name, &item, errors);
+        let Some(request) = validate_amount(name, request, &item, errors) else {
+            continue;
+        };
+        let limit = &resources["limits"][name];
+        if limit.is_null() {
+            if !overcommits(name) {
+                errors.push(FieldError::required(
+                    format!("{path}.limits"),
+                    "Limit must be set for non overcommitable resources",
+                ));
+            }
+        } else if let Some(limit) = Quantity::read(limit) {
+            let problem = if !overcommits(name) && !request.equals(limit) {
+                "must be equal to"
+            } else if request.exceeds(limit) {
+                "must be less than or equal to"
+            } else {
+                continue;
+            };
+            errors.push(FieldError::invalid(
+                format!("{path}.requests"),
+                request.text(),
+                format!("{problem} {name} limit of {}", limit.text()),
+            ));
+        }
+    }
+    let names = || {
+        entries(&resources["limits"])
+            .chain(entries(&resources["requests"]))
+            .map(|(name, _)| name)
+    };
+    if names().any(is_huge_page) && !names().any(|name| matches!(name, "cpu" | "memory")) {
+        errors.push(FieldError::forbidden(path, "HugePages require cpu or memory"));
+    }
+    for (i, claim) in crate::registry::json::list(&resources["claims"])
+        .iter()
+        .enumerate()
+    {
+        if text(&claim["name"]).is_empty() {
+            errors.push(FieldError::required(format!("{path}.claims[{i}].name"), ""));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What can differ from kind to kind, and which kind has which rules.
+
+use serde_json::Value;
+
+use crate::apiextensions::{custom, definition};
+use crate::field::FieldError;
+use crate::registry::names::NameRule;
+use crate::registry::{
+    config, event, lease, names, namespace, node, pod, policy, rbac, service, webhooks, workload,
+};
+use crate::resource::Resource;
+
+/// The strategy of one kind. A kind names the rules that differ from [`Rules::GENERIC`].
+pub(crate) struct Rules {
+    /// The form of names.
+    pub(crate) name: NameRule,
+    /// The form that updates of the main endpoint ask for: a name cannot change, so that most ask for hardly any.
+    pub(crate) name_on_update: NameRule,
+    /// Defaults that are set while decoding.
+    pub(crate) default: fn(&mut Value),
+    /// What a create changes, after status was emptied.
+    pub(crate) create: fn(&mut Value),
+    /// What an update of the main endpoint changes, after status was put back.
+    pub(crate) update: fn(&Value, &mut Value),
+    /// What an update of the status endpoint changes, after spec was put back.
+    pub(crate) status: fn(&Value, &mut Value),
+    /// Whether the generation counts this update (old, new); none if the kind has no generation.
+    pub(crate) generation: Option<fn(&Value, &Value) -> bool>,
+    /// Whether a create may bring its own status.
+    pub(crate) status_on_create: bool,
+    /// Checks a new object.
+    pub(crate) validate: fn(&Value) -> Vec<FieldError>,
+    /// Checks an update of the main endpoint (old, new).
+    pub(crate) validate_update: fn(&Value, &Value) -> Vec<FieldError>,
+    /// Checks an update of the status endpoint (old, new).
+    pub(crate) validate_status: fn(&Value, &Value) -> Vec<FieldError>,
+    /// Whether PUT may create.
+    pub(crate) create_on_update: bool,
+    /// Whether PUT needs no resourceVersion.
+    pub(crate) unconditional_update: bool,
+}
+
+impl Rules {
+    /// The strategy of kinds without deep rules: the server checks the types of the fields and the metadata, and
+    /// separates status from spec.
+    pub(crate) const GENERIC: Self = Self {
+        name: names::subdomain_name,
+        name_on_update: names::segment_name,
+        default: |_| {},
+        create: |_| {},
+        update: |_, _| {},
+        status: |_, _| {},
+        generation: None,
+        status_on_create: false,
+        validate: |_| Vec::new(),
+        validate_update: |_, _| Vec::new(),
+        validate_status: |_, _| Vec::new(),
+        create_on_update: false,
+        unconditional_update: true,
+    };
+
+    /// [`Rules::GENERIC`] for kinds whose `metadata.generation` counts changes of spec.
+    pub(crate) const GENERIC_WITH_GENERATION: Self = Self {
+        generation: Some(Self::spec_changed),
+        ..Self::GENERIC
+    };
+
+    /// The most common answer to [`Rules::generation`].
+    pub(crate) fn spec_changed(old: &Value, new: &Value) -> bool {
+        old["spec"] != new["spec"]
+    }
+}
+
+/// The rules of a resource.
+pub(crate) fn rules_of(res: &Resource) -> &'static Rules {
+    if res.custom.is_some() {
+        return &custom::RULES;
+    }
+    match (res.group.as_str(), res.kind.as_str()) {
+        ("", "ConfigMap") => &config::CONFIG_MAP,
+        ("", "Event") => &event::CORE,
+        ("events.k8s.io", "Event") => &event::MODERN,
+        ("", "Namespace") => &namespace::RULES,
+        ("", "Node") => &node::RULES,
+        ("", "Pod") => &pod::RULES,
+        ("", "ReplicationController") => &workload::REPLICATION_CONTROLLER,
+        ("", "Secret") => &config::SECRET,
+        ("", "Service") => &service::RULES,
+        ("", "ServiceAccount") => &config::SERVICE_ACCOUNT,
+        (_, "ControllerRevision") => &workload::CONTROLLER_REVISION,
+        (_, "DaemonSet") => &workload::DAEMON_SET,
+        (_, "Deployment") => &workload::DEPLOYMENT,
+        (_, "ReplicaSet") => &workload::REPLICA_SET,
+        (_, "Lease") => &lease::RULES,
+        (_, "PodDisruptionBudget") => &policy::DISRUPTION_BUDGET,
+        (_, "PriorityClass") => &policy::PRIORITY_CLASS,
+        (_, "Role") => &rbac::ROLE,
+        (_, "ClusterRole") => &rbac::CLUSTER_ROLE,
+        (_, "RoleBinding") => &rbac::ROLE_BINDING,
+        (_, "ClusterRoleBinding") => &rbac::CLUSTER_ROLE_BINDING,
+        (_, "MutatingWebhookConfiguration") => &webhooks::MUTATING,
+        (_, "ValidatingWebhookConfiguration") => &webhooks::VALIDATING,
+        (_, "CustomResourceDefinition") => &definition::RULES,
+        (_, "StatefulSet") => &workload::STATEFUL_SET,
+        (_, "CronJob" | "FlowSchema" | "Job" | "NetworkPolicy" | "PriorityLevelConfiguration") => {
+            &Rules::GENERIC_WITH_GENERATION
+        }
+        _ => &Rules::GENERIC,
+    }
+}

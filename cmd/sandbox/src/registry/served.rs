@@ -1,0 +1,88 @@
+//! Which resources are served: the built-in ones, and those of the CRDs that are established.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::discovery::Documents;
+use crate::registry;
+use crate::resource::Resource;
+
+/// An immutable table; a change makes a new one.
+#[derive(Debug, Clone)]
+pub struct ServedResources {
+    resources: Arc<Vec<Arc<Resource>>>,
+    by_path: Arc<BTreeMap<(String, String, String), Arc<Resource>>>,
+    stored: Arc<Vec<Arc<Resource>>>,
+    documents: Arc<Documents>,
+}
+
+impl Default for ServedResources {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ServedResources {
+    /// The built-in resources.
+    #[must_use]
+    pub fn new() -> Self {
+        let built_in: Vec<_> = registry::all().into_iter().map(Arc::new).collect();
+        let stored = built_in
+            .iter()
+            .filter(|r| r.api_version() == r.stored_as)
+            .cloned()
+            .collect();
+        Self::of(built_in, stored, Documents::default())
+    }
+
+    fn of(resources: Vec<Arc<Resource>>, stored: Vec<Arc<Resource>>, documents: Documents) -> Self {
+        let by_path = resources
+            .iter()
+            .map(|r| ((r.group.clone(), r.version.clone(), r.plural.clone()), r.clone()))
+            .collect();
+        Self {
+            resources: Arc::new(resources),
+            by_path: Arc::new(by_path),
+            stored: Arc::new(stored),
+            documents: Arc::new(documents),
+        }
+    }
+
+    /// The same with other custom resources: those that are `served`, and those that are `stored`.
+    #[must_use]
+    pub fn with_custom(&self, served: Vec<Resource>, stored: Vec<Resource>) -> Self {
+        let replaced = |present: &[Arc<Resource>], custom: Vec<Resource>| {
+            let built_in = present.iter().filter(|r| r.custom.is_none()).cloned();
+            built_in.chain(custom.into_iter().map(Arc::new)).collect()
+        };
+        let resources: Vec<_> = replaced(&self.resources, served);
+        let documents = self.documents.for_next(&self.resources, &resources);
+        Self::of(resources, replaced(&self.stored, stored), documents)
+    }
+
+    /// What is published about them.
+    #[must_use]
+    pub fn documents(&self) -> &Documents {
+        &self.documents
+    }
+
+    /// The resource at a path.
+    #[must_use]
+    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.by_path
+            .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+            .cloned()
+    }
+
+    /// All of them, built-in ones first.
+    #[must_use]
+    pub fn all(&self) -> &[Arc<Resource>] {
+        &self.resources
+    }
+
+    /// One resource per collection of the store, in the version that is stored, whether that is served or not.
+    #[must_use]
+    pub fn stored(&self) -> &[Arc<Resource>] {
+        &self.stored
+    }
+}

@@ -1,0 +1,87 @@
+//! What the tests of this folder share.
+
+use serde_json::{Value, json};
+
+use crate::field::FieldError;
+use crate::resource::Resource;
+
+/// A resource by version and name.
+pub(crate) fn versioned(res: &Resource) -> String {
+    format!("{}/{}", res.version, res.qualified())
+}
+
+/// The built-in resource of this qualified name, in the preferred version unless it begins with one.
+pub(crate) fn resource(qualified: &str) -> Resource {
+    crate::registry::all()
+        .into_iter()
+        .find(|res| res.qualified() == qualified || versioned(res) == qualified)
+        .expect("a built-in resource")
+}
+
+/// Errors as clients see them.
+pub(crate) fn texts(errors: &[FieldError]) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
+/// An object of the kind with a name, a namespace if it needs one, a uid, and the given top-level fields; defaulted.
+pub(crate) fn object(qualified: &str, fields: Value) -> Value {
+    let res = resource(qualified);
+    let mut obj = json!({
+        "apiVersion": res.api_version(),
+        "kind": res.kind,
+        "metadata": {"name": "web", "uid": "u1"},
+    });
+    if let (Some(obj), Value::Object(fields)) = (obj.as_object_mut(), fields) {
+        for (key, value) in fields {
+            match (key.as_str(), value) {
+                ("metadata", Value::Object(meta)) => {
+                    if let Some(into) = obj.get_mut("metadata").and_then(Value::as_object_mut) {
+                        into.extend(meta);
+                    }
+                }
+                (_, value) => {
+                    obj.insert(key, value);
+                }
+            }
+        }
+    }
+    if let Some(meta) = obj.get_mut("metadata").and_then(Value::as_object_mut)
+        && res.namespaced
+    {
+        meta.entry("namespace").or_insert("default".into());
+    }
+    let kind = crate::schema::builtin(&res.api_version(), &res.kind).expect("a schema");
+    crate::schema::conform(kind, &mut obj).expect("an object of the kind");
+    crate::registry::default(&res, &mut obj);
+    obj
+}
+
+/// The same, as it is stored after a create.
+pub(crate) fn created(qualified: &str, fields: Value) -> Value {
+    let mut obj = object(qualified, fields);
+    crate::registry::prepare_create(&resource(qualified), &mut obj);
+    obj
+}
+
+/// Errors of creating it.
+pub(crate) fn create_errors(qualified: &str, fields: Value) -> Vec<String> {
+    texts(&crate::registry::validate_create(
+        &resource(qualified),
+        &created(qualified, fields),
+    ))
+}
+
+/// Stores the first object, then updates it to the second; returns what would be stored, and the errors.
+pub(crate) fn updated(qualified: &str, old: Value, new: Value) -> (Value, Vec<String>) {
+    let res = resource(qualified);
+    let old = created(qualified, old);
+    let mut new = object(qualified, new);
+    crate::registry::prepare_update(&res, &old, &mut new);
+    let errors = texts(&crate::registry::validate_update(&res, &old, &new));
+    (new, errors)
+}
+
+/// A template of one container, with these labels.
+pub(crate) fn template(labels: &Value) -> Value {
+    json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}})
+}

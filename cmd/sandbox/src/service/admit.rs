@@ -1,0 +1,48 @@
+//! Who a request is from, and whether it may go on.
+
+use http::{HeaderMap, Method};
+
+use crate::authn;
+use crate::authn::{Authorization, User};
+use crate::authz::Attributes;
+use crate::endpoints::request::Query;
+use crate::service::ApiService;
+use crate::status::{ApiError, Result};
+
+impl ApiService {
+    /// The user on whose behalf the request is carried out: authenticated, impersonated, authorized.
+    pub(super) fn admit(
+        &self,
+        method: &Method,
+        path: &str,
+        query: &Query,
+        headers: &HeaderMap,
+    ) -> Result<User> {
+        let mut user = self.identify(headers)?;
+        let wanted = Attributes::of(method, path, query);
+        if let Some(other) = authn::wanted(headers)? {
+            user = authn::impersonate(&other, &wanted, |attributes| {
+                self.api.check_allowed(&user, attributes)
+            })?;
+        }
+        self.api.check_allowed(&user, &wanted)?;
+        Ok(user)
+    }
+
+    fn identify(&self, headers: &HeaderMap) -> Result<User> {
+        let shown = authn::bearer(headers);
+        match (shown, &self.token) {
+            (Some(shown), Some(token)) if authn::same(shown, token) => Ok(User::admin()),
+            // Why it is refused is told to those who may review tokens, not to the one who shows it.
+            (Some(shown), _) => self
+                .api
+                .authenticate(shown, &[])
+                .map(|found| found.user)
+                .map_err(|_| ApiError::unauthorized()),
+            (None, None) => Ok(User::admin()),
+            // As on the real server: where everything is allowed, nobody may stay anonymous.
+            (None, Some(_)) if self.api.authorization == Authorization::Rbac => Ok(User::anonymous()),
+            (None, Some(_)) => Err(ApiError::unauthorized()),
+        }
+    }
+}

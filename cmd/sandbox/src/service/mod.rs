@@ -1,0 +1,138 @@
+//! A API service: one API server as a client sees it. Several API services may lead to one store.
+//!
+//! It authenticates and authorizes, finds the resource that the path names, bounds the body, and renders the answer. As a
+//! `tower::Service` it can be called without a socket; a panic behind it becomes a 500.
+
+mod admit;
+mod body;
+mod documents;
+mod route;
+mod warnings;
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+
+pub use body::ResponseBody;
+
+use crate::endpoints::Api;
+use crate::env::Env;
+use crate::status::ApiError;
+use crate::storage::lag::Lag;
+
+/// See the module's contract. Clones share one lag.
+#[derive(Clone)]
+pub struct ApiService {
+    api: Arc<Api>,
+    lag: Arc<Lag>,
+    /// The administrator's token. Without one, whoever shows no credentials is the administrator, which is right within
+    /// one process.
+    token: Option<Arc<str>>,
+}
+
+impl ApiService {
+    pub(crate) fn new(api: Arc<Api>) -> Self {
+        Self {
+            api,
+            lag: Arc::default(),
+            token: None,
+        }
+    }
+
+    /// The same API service, but only who shows this bearer token is the administrator.
+    #[must_use]
+    pub fn with_admin_token(&self, token: &str) -> Self {
+        Self {
+            token: Some(token.into()),
+            ..self.clone()
+        }
+    }
+
+    /// How far this API service's watch cache is behind.
+    #[must_use]
+    pub fn lag(&self) -> &Lag {
+        &self.lag
+    }
+
+    /// Ends every watch, at this API service and at all others of the same store: the process is about to end.
+    pub(crate) fn close_watches(&self) {
+        self.api.close_watches();
+    }
+
+    pub(crate) fn env(&self) -> Env {
+        self.api.env.clone()
+    }
+
+    async fn respond<B>(self, request: Request<B>) -> Response<ResponseBody>
+    where
+        B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send,
+    {
+        match AssertUnwindSafe(self.route(request)).catch_unwind().await {
+            Ok(response) => response,
+            Err(panic) => {
+                let message = panic_message(&*panic);
+                tracing::error!(message, "A request handler panicked");
+                body::error(&ApiError::internal("this request caused the server to panic"))
+            }
+        }
+    }
+}
+
+/// Any error of a request's body.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+impl<B> tower_service::Service<Request<B>> for ApiService
+where
+    B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.respond(request).await) })
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+/// How much more is read of a body that is too large: who is still sending when the connection ends does not see the answer.
+const READ_ON: usize = 16 * 1024 * 1024;
+
+/// Reads a body up to `limit` bytes.
+async fn collect<B>(body: B, limit: usize) -> Result<Bytes, ApiError>
+where
+    B: http_body::Body<Error: Into<BoxError>>,
+{
+    let mut body = pin!(body);
+    match Limited::new(body.as_mut(), limit).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let mut rest = Limited::new(body, READ_ON);
+            while let Some(Ok(_)) = rest.frame().await {}
+            Err(ApiError::too_large(format!(
+                "Request entity too large: limit is {limit}"
+            )))
+        }
+        Err(error) => Err(ApiError::bad_request(format!(
+            "the body could not be read: {error}"
+        ))),
+    }
+}

@@ -1,0 +1,89 @@
+//! Several API services to one store, each with a watch cache of its own age.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::client::{MAPS, create, get, names, sandbox, send, version, watch};
+
+#[tokio::test(start_paused = true)]
+async fn lagging_api_service_serves_stale_reads_from_its_cache() {
+    let sandbox = sandbox();
+    let (fresh, stale) = (sandbox.service(), sandbox.service());
+    let first = create(&fresh, "a").await;
+    stale.lag().hold_all_at(first);
+    let second = create(&fresh, "b").await;
+
+    let (_, cached) = get(&stale, &format!("{MAPS}?resourceVersion=0")).await;
+    assert_eq!((names(&cached), version(&cached)), (vec!["a"], first));
+    let (_, cached) = get(&fresh, &format!("{MAPS}?resourceVersion=0")).await;
+    assert_eq!(names(&cached), ["a", "b"], "the other service does not lag");
+
+    let (_, quorum) = get(&stale, MAPS).await;
+    assert_eq!(
+        (names(&quorum), version(&quorum)),
+        (vec!["a", "b"], second),
+        "reads of the present are never stale"
+    );
+    let (status, _) = get(&stale, &format!("{MAPS}/b")).await;
+    assert_eq!(status, 200, "nor is a GET");
+    let (status, _) = get(&stale, &format!("{MAPS}/b?resourceVersion=0")).await;
+    assert_eq!(status, 404, "unless it accepts any version");
+    let (status, _) = get(&stale, &format!("{MAPS}?resourceVersion={second}")).await;
+    assert_eq!(status, 504, "what it has not seen yet it cannot show");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lagging_api_service_delays_watch_events_without_loss() {
+    let sandbox = sandbox();
+    let (fresh, stale) = (sandbox.service(), sandbox.service());
+    let first = create(&fresh, "a").await;
+    stale.lag().hold_all_at(first);
+    let mut events = watch(&stale, &format!("{MAPS}?watch=1&resourceVersion={first}")).await;
+    let second = create(&fresh, "b").await;
+    create(&fresh, "c").await;
+    assert!(events.is_quiet());
+    stale.lag().hold_all_at(second);
+    assert_eq!(events.brief().await.as_deref(), Some("ADDED b"));
+    assert!(events.is_quiet());
+    stale.lag().release();
+    assert_eq!(events.brief().await.as_deref(), Some("ADDED c"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_collection_can_be_held_alone() {
+    let sandbox = sandbox();
+    let service = sandbox.service();
+    let start = sandbox.revision();
+    service.lag().hold_at("configmaps", start);
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let mut maps = watch(&service, &format!("{MAPS}?watch=1&resourceVersion={start}")).await;
+    let mut others = watch(&service, &format!("{secrets}?watch=1&resourceVersion={start}")).await;
+    create(&service, "a").await;
+    send(
+        &service,
+        Method::POST,
+        secrets,
+        &json!({"metadata": {"name": "s"}}),
+    )
+    .await;
+    assert_eq!(others.brief().await.as_deref(), Some("ADDED s"));
+    assert!(maps.is_quiet());
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_through_a_lagging_api_service_use_the_latest_revision() {
+    let sandbox = sandbox();
+    let (fresh, stale) = (sandbox.service(), sandbox.service());
+    create(&fresh, "a").await;
+    stale.lag().hold_all_at(1);
+    let (_, object) = send(
+        &stale,
+        Method::PATCH,
+        &format!("{MAPS}/a"),
+        &json!({"data": {"k": "v"}}),
+    )
+    .await;
+    assert_eq!(object["data"]["k"], "v");
+    let (status, _) = send(&stale, Method::DELETE, &format!("{MAPS}/a"), &Value::Null).await;
+    assert_eq!(status, 200);
+}
