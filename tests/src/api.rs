@@ -21,13 +21,11 @@ pub struct Api {
 
 impl Api {
     /// Over the client's connections.
-    #[must_use]
     pub fn new(client: kube::Client) -> Self {
         Self { client }
     }
 
     /// The client it sends with.
-    #[must_use]
     pub fn client(&self) -> kube::Client {
         self.client.clone()
     }
@@ -59,9 +57,6 @@ impl Api {
     }
 
     /// Any request. A body is sent as JSON and JSON is accepted unless `headers` say otherwise.
-    ///
-    /// # Panics
-    /// When there is no whole answer in time.
     pub async fn request(
         &self,
         method: Method,
@@ -74,9 +69,6 @@ impl Api {
     }
 
     /// [`Api::request`] that returns an error if the server closes the connection without an answer.
-    ///
-    /// # Panics
-    /// When an answer breaks off or is late.
     pub async fn try_request(
         &self,
         method: Method,
@@ -106,17 +98,11 @@ impl Api {
     }
 
     /// Opens a watch: a `GET` whose path asks for one (`?watch=1`).
-    ///
-    /// # Panics
-    /// When the server does not answer 200, with the whole reply. (Test refusals with [`Api::get`].)
     pub async fn watch(&self, path: &str) -> Watch {
         self.watch_with(path, &[]).await
     }
 
     /// [`Api::watch`] with headers, such as an `accept` for another form.
-    ///
-    /// # Panics
-    /// As [`Api::watch`].
     pub async fn watch_with(&self, path: &str, headers: &[(&str, &str)]) -> Watch {
         let line = format!("GET {path}");
         let open = self.send(Method::GET, path, headers, Payload(Vec::new()));

@@ -47,7 +47,6 @@ struct Records {
 
 impl AuditLog {
     /// Returns the function that a sandbox calls.
-    #[must_use]
     pub fn hook(&self) -> Audit {
         let log = self.clone();
         let prefix = format!("system:serviceaccount:{NAMESPACE}:");
@@ -70,13 +69,11 @@ impl AuditLog {
     }
 
     /// The requests so far.
-    #[must_use]
     pub fn requests(&self) -> BTreeSet<Request> {
         self.lock().requests.clone()
     }
 
     /// The requests that were answered with 403, one per line. Empty if there are none.
-    #[must_use]
     pub fn forbidden(&self) -> String {
         let lines: Vec<String> = self
             .lock()
@@ -106,9 +103,6 @@ impl AuditLog {
     }
 
     /// Reads the files of a directory.
-    ///
-    /// # Panics
-    /// If a line is not a record.
     pub fn read(directory: &Path) -> io::Result<BTreeSet<Request>> {
         let mut all = BTreeSet::new();
         for entry in fs::read_dir(directory)? {

@@ -127,27 +127,21 @@ impl Drop for Running {
 
 impl Cluster {
     /// Plain HTTP, as an administrator.
-    #[must_use]
     pub fn api(&self) -> &Api {
         &self.0.api
     }
 
     /// Plain HTTP without credentials; a test may add an `authorization` header.
-    #[must_use]
     pub fn anonymous(&self) -> &Api {
         &self.0.anonymous
     }
 
     /// The same connection as a `kube::Client` that does not retry.
-    #[must_use]
     pub fn client(&self) -> kube::Client {
         self.0.api.client()
     }
 
     /// Returns a token of a service account.
-    ///
-    /// # Panics
-    /// If the API server issues none.
     pub async fn token(&self, namespace: &str, account: &str) -> String {
         let path = format!("{}/{account}/token", fixtures::core(namespace, "serviceaccounts"));
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
@@ -156,43 +150,36 @@ impl Cluster {
     }
 
     /// A file for kubectl, readable by its owner only.
-    #[must_use]
     pub fn kubeconfig(&self) -> &Path {
         &self.0.kubeconfig
     }
 
     /// Major and minor, as `/version` says.
-    #[must_use]
     pub fn version(&self) -> (u32, u32) {
         self.0.version
     }
 
     /// Whether the server is ours.
-    #[must_use]
     pub fn is_sandbox(&self) -> bool {
         self.0.audit.is_some()
     }
 
     /// The requests of the product's service accounts. None on the real server, which does not record them.
-    #[must_use]
     pub fn audit(&self) -> Option<&AuditLog> {
         self.0.audit.as_ref()
     }
 
     /// Whether someone finishes the deletion of namespaces: KCM, or the sandbox itself.
-    #[must_use]
     pub fn has_kcm(&self) -> bool {
         self.0.has_kcm
     }
 
     /// Whether the controllers under test are KCM's own, see [`real::KCM`].
-    #[must_use]
     pub fn runs_kcm_instead_of_ours(&self) -> bool {
         !self.is_sandbox() && real::kcm_instead_of_ours()
     }
 
     /// The tier's name for the last line: `real 1.20.2`, `sandbox 1.36`.
-    #[must_use]
     pub fn tier(&self) -> String {
         if self.is_sandbox() {
             let (major, minor) = self.version();

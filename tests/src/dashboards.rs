@@ -5,10 +5,6 @@ use std::fs;
 use serde_json::Value;
 
 /// Returns the queries of all panels and variables. Those of variables are `label_values(SELECTOR, LABEL)`.
-///
-/// # Panics
-/// If a dashboard cannot be read.
-#[must_use]
 pub fn queries() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/monitoring/dashboards");
     let mut all = Vec::new();

@@ -16,31 +16,26 @@ pub const MERGE: &str = "application/merge-patch+json";
 pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// Where a resource of the core group is, such as `pods`.
-#[must_use]
 pub fn core(ns: &str, resource: &str) -> String {
     format!("/api/v1/namespaces/{ns}/{resource}")
 }
 
 /// Where a resource of another group is: `group("apps/v1", &ns, "deployments")`.
-#[must_use]
 pub fn group(version: &str, ns: &str, resource: &str) -> String {
     format!("/apis/{version}/namespaces/{ns}/{resource}")
 }
 
 /// Where a resource of apps/v1 is.
-#[must_use]
 pub fn apps(ns: &str, resource: &str) -> String {
     group("apps/v1", ns, resource)
 }
 
 /// Where leases are.
-#[must_use]
 pub fn leases(ns: &str) -> String {
     group("coordination.k8s.io/v1", ns, "leases")
 }
 
 /// The version of the group policy: v1 came with 1.21.
-#[must_use]
 pub fn policy(c: &Cluster) -> &'static str {
     if c.version() < (1, 21) {
         "policy/v1beta1"
@@ -50,13 +45,11 @@ pub fn policy(c: &Cluster) -> &'static str {
 }
 
 /// Where `PodDisruptionBudget`s are.
-#[must_use]
 pub fn budgets(c: &Cluster, ns: &str) -> String {
     group(policy(c), ns, "poddisruptionbudgets")
 }
 
 /// `base` changed by a merge patch: objects are merged, `null` removes, all else replaces.
-#[must_use]
 pub fn with(mut base: Value, change: Value) -> Value {
     merge(&mut base, change);
     base
@@ -81,103 +74,87 @@ fn merge(base: &mut Value, change: Value) {
 }
 
 /// An object of one field, for [`with`].
-#[must_use]
 pub fn field(name: &str, value: Value) -> Value {
     Value::Object([(name.to_owned(), value)].into_iter().collect())
 }
 
 /// An object of nothing but type and name.
-#[must_use]
 pub fn named(api_version: &str, kind: &str, name: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})
 }
 
 /// With `data: {"k": "v"}`.
-#[must_use]
 pub fn config_map(name: &str) -> Value {
     with(named("v1", "ConfigMap", name), json!({"data": {"k": "v"}}))
 }
 
 /// One container `c` of image `i`.
-#[must_use]
 pub fn pod_spec() -> Value {
     json!({"containers": [{"name": "c", "image": "i"}]})
 }
 
 /// A pod of [`pod_spec`] with the label `app: a`.
-#[must_use]
 pub fn pod(name: &str) -> Value {
     let change = json!({"metadata": {"labels": {"app": "a"}}, "spec": pod_spec()});
     with(named("v1", "Pod", name), change)
 }
 
 /// A pod template of [`pod_spec`] with the label `app: a`.
-#[must_use]
 pub fn template() -> Value {
     json!({"metadata": {"labels": {"app": "a"}}, "spec": pod_spec()})
 }
 
 /// A Deployment, `ReplicaSet`, `StatefulSet` or `DaemonSet`: the selector `app: a` and the [`template`] it matches.
-#[must_use]
 pub fn workload(kind: &str, name: &str) -> Value {
     let spec = json!({"selector": {"matchLabels": {"app": "a"}}, "template": template()});
     with(named("apps/v1", kind, name), json!({"spec": spec}))
 }
 
 /// See [`workload`].
-#[must_use]
 pub fn deployment(name: &str) -> Value {
     workload("Deployment", name)
 }
 
 /// See [`workload`].
-#[must_use]
 pub fn replica_set(name: &str) -> Value {
     workload("ReplicaSet", name)
 }
 
 /// Nothing but the [`template`].
-#[must_use]
 pub fn replication_controller(name: &str) -> Value {
     let change = json!({"spec": {"template": template()}});
     with(named("v1", "ReplicationController", name), change)
 }
 
 /// A pod template as jobs want it: no labels, `restartPolicy: Never`.
-#[must_use]
 pub fn job_template() -> Value {
     json!({"spec": with(pod_spec(), json!({"restartPolicy": "Never"}))})
 }
 
 /// Nothing but the [`job_template`].
-#[must_use]
 pub fn job(name: &str) -> Value {
     let change = json!({"spec": {"template": job_template()}});
     with(named("batch/v1", "Job", name), change)
 }
 
 /// Every minute, the [`job_template`].
-#[must_use]
 pub fn cron_job(name: &str) -> Value {
     let spec = json!({"schedule": "* * * * *", "jobTemplate": {"spec": {"template": job_template()}}});
     with(named("batch/v1", "CronJob", name), json!({"spec": spec}))
 }
 
 /// Port 80 of the pods with `app: a`.
-#[must_use]
 pub fn service(name: &str) -> Value {
     let spec = json!({"selector": {"app": "a"}, "ports": [{"port": 80}]});
     with(named("v1", "Service", name), json!({"spec": spec}))
 }
 
 /// Of nobody yet.
-#[must_use]
 pub fn lease(name: &str) -> Value {
     named("coordination.k8s.io/v1", "Lease", name)
 }
 
 /// At least one of the pods with `app: a`.
-#[must_use]
 pub fn budget(c: &Cluster, name: &str) -> Value {
     let spec = json!({"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}});
     with(
@@ -187,7 +164,6 @@ pub fn budget(c: &Cluster, name: &str) -> Value {
 }
 
 /// A reference to an owner that need not exist.
-#[must_use]
 pub fn owner(uid: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid})
 }
@@ -196,7 +172,6 @@ pub fn owner(uid: &str) -> Value {
 pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// A definition of a namespaced kind `<Singular>` in `<singular>s.example.com`, of any content.
-#[must_use]
 pub fn definition(singular: &str, subresources: &Value) -> Value {
     let (first, rest) = singular.split_at(1);
     let names = json!({"plural": format!("{singular}s"), "kind": format!("{}{rest}", first.to_uppercase())});
@@ -215,14 +190,8 @@ pub fn definition(singular: &str, subresources: &Value) -> Value {
 
 /// Creates a [`definition`] and waits until its resource is served; the name must be unique in the whole run, and
 /// [`undefine`] removes it.
-///
-/// # Panics
-/// When it is not served in time.
 pub async fn define(c: &Cluster, singular: &str, subresources: &Value) {
-    c.api()
-        .post(CRDS, definition(singular, subresources))
-        .await
-        .expect(201);
+    c.create(CRDS, definition(singular, subresources)).await;
     let path = format!("/apis/example.com/v1/{singular}s");
     let served = time::eventually(Duration::from_mins(1), async || {
         (c.api().get(&path).await.status == 200).then_some(())
@@ -232,8 +201,5 @@ pub async fn define(c: &Cluster, singular: &str, subresources: &Value) {
 
 /// Removes a definition, and with it its instances.
 pub async fn undefine(c: &Cluster, singular: &str) {
-    c.api()
-        .delete(&format!("{CRDS}/{singular}s.example.com"), ())
-        .await
-        .expect(200);
+    c.delete(&format!("{CRDS}/{singular}s.example.com")).await;
 }

@@ -7,7 +7,6 @@ use std::process::{Command, Output, Stdio};
 use crate::cluster::Cluster;
 
 /// The `kubectl` of this machine: `$KUBECTL`, or the first one on the path.
-#[must_use]
 pub fn find() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("KUBECTL") {
         return Some(named.into());
@@ -43,7 +42,6 @@ pub struct Printed {
 
 impl Kubectl {
     /// In `namespace` of `cluster`; if it is empty, wherever each object says.
-    #[must_use]
     pub fn new(cluster: &Cluster, namespace: &str) -> Self {
         Self {
             cluster: cluster.clone(),
@@ -54,7 +52,6 @@ impl Kubectl {
     }
 
     /// Runs another version of kubectl.
-    #[must_use]
     pub fn with_program(self, program: PathBuf) -> Self {
         Self {
             program: Some(program),
@@ -63,7 +60,6 @@ impl Kubectl {
     }
 
     /// The same without what other calls have discovered: some commands do not look again for what is new.
-    #[must_use]
     pub fn with_cache_of_its_own(self) -> Self {
         let cache = self
             .cluster
@@ -73,19 +69,11 @@ impl Kubectl {
     }
 
     /// Runs it with arguments that are separated by spaces.
-    ///
-    /// # Panics
-    /// If it cannot be started.
-    #[must_use]
     pub fn run(&self, arguments: &str) -> Printed {
         self.run_with(&arguments.split_whitespace().collect::<Vec<_>>(), "")
     }
 
     /// Runs it with arguments and a standard input.
-    ///
-    /// # Panics
-    /// If it cannot be started.
-    #[must_use]
     pub fn run_with(&self, arguments: &[&str], input: &str) -> Printed {
         let mut child = self
             .command(arguments)
@@ -115,10 +103,6 @@ impl Kubectl {
     }
 
     /// The command line, for calls that go on for a while.
-    ///
-    /// # Panics
-    /// If there is no `kubectl`.
-    #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
         let program = self.program.clone().or_else(find);
         let mut command = Command::new(program.expect("the test said that it needs kubectl"));
@@ -181,22 +165,14 @@ impl Printed {
     }
 
     /// The output of a call that must succeed, and quietly.
-    ///
-    /// # Panics
-    /// If it failed or warned.
     #[track_caller]
-    #[must_use]
     pub fn ok(self) -> String {
         assert!(self.success && self.err.is_empty(), "{self:#?}");
         self.out
     }
 
     /// The error output of a call that must fail.
-    ///
-    /// # Panics
-    /// If it did not.
     #[track_caller]
-    #[must_use]
     pub fn refused(self) -> String {
         assert!(!self.success, "{self:#?}");
         self.err

@@ -24,11 +24,6 @@ pub struct Log(PhantomData<*const ()>);
 
 impl Log {
     /// Keeps what this thread logs from now on, up to this level.
-    ///
-    /// # Panics
-    ///
-    /// If the process has another subscriber.
-    #[must_use]
     pub fn keep(level: LevelFilter) -> Self {
         static SUBSCRIBED: Once = Once::new();
         SUBSCRIBED.call_once(|| {
@@ -50,11 +45,6 @@ impl Log {
     }
 
     /// What was logged until now.
-    ///
-    /// # Panics
-    ///
-    /// If that is no text.
-    #[must_use]
     pub fn text(&self) -> String {
         let bytes = KEPT.with_borrow(|kept| kept.as_ref().map(|(_, bytes)| bytes.clone()));
         String::from_utf8(bytes.unwrap_or_default()).expect("text")

@@ -17,10 +17,6 @@ pub struct Reference {
 
 impl Reference {
     /// Reads the file below `root`, the folder of the repository.
-    ///
-    /// # Panics
-    /// If the file cannot be read, or has no table.
-    #[must_use]
     pub fn read(root: &Path) -> Self {
         let path = root.join("docs/metrics.md");
         let text = fs::read_to_string(&path).expect("docs/metrics.md can be read");
@@ -37,9 +33,6 @@ impl Reference {
     }
 
     /// Writes the file with other rows.
-    ///
-    /// # Panics
-    /// If the file cannot be written.
     pub fn write(&self, rows: &BTreeMap<String, String>) {
         let rows: String = rows.values().flat_map(|row| [row, "\n"]).collect();
         fs::write(&self.path, self.head.clone() + &rows).expect("docs/metrics.md can be written");
@@ -47,10 +40,6 @@ impl Reference {
 }
 
 /// Returns a row for each metric on a page in the text format of Prometheus.
-///
-/// # Panics
-/// If the page is malformed.
-#[must_use]
 pub fn rows(page: &str) -> BTreeMap<String, String> {
     let mut rows = BTreeMap::new();
     for family in page.split("# HELP ").skip(1) {

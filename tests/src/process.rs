@@ -58,7 +58,6 @@ impl Process {
     }
 
     /// What it is called in messages.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -69,7 +68,6 @@ impl Process {
     }
 
     /// The last lines of its log.
-    #[must_use]
     pub fn log_tail(&self) -> String {
         let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);

@@ -54,9 +54,6 @@ struct Files(TempDir);
 
 impl Program {
     /// Starts `binary` with `arguments`, and a port for its endpoints. Returns when they are open.
-    ///
-    /// # Panics
-    /// When it ends instead, with what it said.
     pub async fn start(binary: &str, arguments: &[&str]) -> Self {
         for _ in 0..ATTEMPTS {
             let address = free_address();
@@ -98,43 +95,36 @@ impl Program {
     }
 
     /// Returns a client of its endpoints without credentials.
-    #[must_use]
     pub fn anonymous(&self) -> Api {
         endpoints(self.address, None)
     }
 
     /// Its endpoints, for an administrator.
-    #[must_use]
     pub fn endpoints(&self) -> &Api {
         &self.endpoints
     }
 
     /// The id of its process; none once it was seen to have ended.
-    #[must_use]
     pub fn id(&self) -> Option<u32> {
         self.child.id()
     }
 
     /// Where its endpoints are.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// What it has printed so far.
-    #[must_use]
     pub fn stdout(&self) -> String {
         self.files.read("stdout")
     }
 
     /// What it has logged so far.
-    #[must_use]
     pub fn log(&self) -> String {
         self.files.read("stderr")
     }
 
     /// The files in the temporary directory that it was given.
-    #[must_use]
     pub fn temporary_files(&self) -> Vec<PathBuf> {
         self.files.temporary()
     }
@@ -156,9 +146,6 @@ impl Program {
     }
 
     /// Waits until there is a line in its log that contains `text`.
-    ///
-    /// # Panics
-    /// When there is none in time.
     pub async fn logs(&self, text: &str) {
         let logged = time::eventually(time::ANSWER, async || self.log().contains(text).then_some(()));
         assert!(
@@ -169,9 +156,6 @@ impl Program {
     }
 
     /// Sends it a signal, and tells when.
-    ///
-    /// # Panics
-    /// When it has ended already.
     pub fn signal(&self, signal: Signal) -> Instant {
         let id = self.child.id().and_then(|id| i32::try_from(id).ok());
         let pid = id.and_then(Pid::from_raw);
@@ -182,9 +166,6 @@ impl Program {
     }
 
     /// Waits until it has ended.
-    ///
-    /// # Panics
-    /// When it does not within `limit`.
     pub async fn ends_within(mut self, limit: Duration) -> Ended {
         let status = time::within(limit, self.child.wait()).await;
         let status = status.unwrap_or_else(|| panic!("it has not ended within {limit:?}:\n{}", self.log()));
@@ -198,9 +179,6 @@ impl Program {
 }
 
 /// Runs `binary` until it ends by itself.
-///
-/// # Panics
-/// When it does not.
 pub async fn run(binary: &str, arguments: &[&str]) -> Ended {
     let files = Files::new();
     let mut child = files.command(binary, arguments).spawn().expect("it starts");
@@ -211,10 +189,6 @@ pub async fn run(binary: &str, arguments: &[&str]) -> Ended {
 
 /// Returns an address on loopback without a listener. The port is outside the range that the system takes ports of connections
 /// from, so that it stays free until a process listens on it. Each process and each call tries other ports.
-///
-/// # Panics
-/// If all ports are in use.
-#[must_use]
 pub fn free_address() -> SocketAddr {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let ports = u32::from(PORTS.end - PORTS.start);

@@ -37,10 +37,6 @@ pub struct Cause {
 
 impl Reply {
     /// The body as JSON.
-    ///
-    /// # Panics
-    /// When it is not.
-    #[must_use]
     #[track_caller]
     pub fn json(&self) -> Value {
         match serde_json::from_slice(&self.body) {
@@ -50,31 +46,26 @@ impl Reply {
     }
 
     /// The body as text.
-    #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
     /// A header's value.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         header_text(&self.headers, name)
     }
 
     /// The `reason` of a `Status`, or nothing.
-    #[must_use]
     pub fn reason(&self) -> String {
         self.status_text("reason")
     }
 
     /// The `message` of a `Status`, or nothing.
-    #[must_use]
     pub fn message(&self) -> String {
         self.status_text("message")
     }
 
     /// The causes of a `Status`, in the server's order.
-    #[must_use]
     pub fn causes(&self) -> Vec<Cause> {
         let text = |cause: &Value, field: &str| cause[field].as_str().unwrap_or_default().to_owned();
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
@@ -88,9 +79,6 @@ impl Reply {
     }
 
     /// Asserts the HTTP status and returns the body as JSON.
-    ///
-    /// # Panics
-    /// With the whole reply, when the status is another or the body is no JSON.
     #[track_caller]
     pub fn expect(&self, status: u16) -> Value {
         self.check(self.status == status, &format!("expected status {status}"));
@@ -98,9 +86,6 @@ impl Reply {
     }
 
     /// Asserts a failure: a `Status` object of this code, which the HTTP status repeats, and this reason (may be empty).
-    ///
-    /// # Panics
-    /// With the whole reply, when it is anything else.
     #[track_caller]
     pub fn expect_error(&self, code: u16, reason: &str) -> &Self {
         let what = format!("expected a Status of code {code} and reason {reason:?}");
@@ -115,9 +100,6 @@ impl Reply {
     }
 
     /// Asserts anything about the reply.
-    ///
-    /// # Panics
-    /// With `what` and the whole reply, when `holds` is false.
     #[track_caller]
     pub fn check(&self, holds: bool, what: &str) {
         assert!(holds, "{what}\n{self}");

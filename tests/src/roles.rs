@@ -45,9 +45,6 @@ pub struct Permission<'a> {
 }
 
 /// Creates the namespace, the service accounts and all roles, and returns their [`rules`].
-///
-/// # Panics
-/// If a file cannot be read or the API server rejects an object.
 pub async fn create_all(c: &Cluster) -> Vec<Rule> {
     let roles = fs::read_dir(base().join("roles")).expect("a folder");
     let roles = roles.map(|it| it.expect("a file").file_name().into_string().expect("UTF-8"));
@@ -59,9 +56,6 @@ pub async fn create_all(c: &Cluster) -> Vec<Rule> {
 
 /// Creates the objects of files in `deploy/base`, waits until the API server has loaded the roles, and returns their [`rules`],
 /// including a [removed](REMOVED_RULE) one.
-///
-/// # Panics
-/// If a file cannot be read or the API server rejects an object.
 pub async fn create(c: &Cluster, files: impl IntoIterator<Item = &str>) -> Vec<Rule> {
     let yaml = [("content-type", "application/yaml")];
     for file in files {
@@ -101,9 +95,6 @@ fn collection(document: &str) -> String {
 }
 
 /// Removes the rule that [`REMOVED_RULE`] names, if the cluster has its role.
-///
-/// # Panics
-/// If the role has no such rule.
 pub async fn remove_rule(c: &Cluster) {
     let Ok(id) = env::var(REMOVED_RULE) else {
         return;
@@ -126,9 +117,6 @@ pub async fn remove_rule(c: &Cluster) {
 
 /// Waits until the API server has loaded all roles and bindings that exist. It loads each kind in the order of creation, so that
 /// the permission of a later role and binding is granted last.
-///
-/// # Panics
-/// If it does not load them in time.
 pub async fn loaded(c: &Cluster) {
     let version = format!("{GROUP}/v1");
     for (prefix, root) in [
@@ -140,17 +128,14 @@ pub async fn loaded(c: &Cluster) {
             "apiVersion": version, "kind": kind, "metadata": {"generateName": "loaded-"},
             "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}],
         });
-        let role = c.api().post(&format!("{root}roles"), role).await.expect(201);
+        let role = c.create(&format!("{root}roles"), role).await;
         let name = role["metadata"]["name"].as_str().expect("a name");
         let binding = json!({
             "apiVersion": version, "kind": format!("{prefix}RoleBinding"), "metadata": {"name": name},
             "roleRef": {"apiGroup": GROUP, "kind": kind, "name": name},
             "subjects": [{"apiGroup": GROUP, "kind": "User", "name": name}],
         });
-        c.api()
-            .post(&format!("{root}rolebindings"), binding)
-            .await
-            .expect(201);
+        c.create(&format!("{root}rolebindings"), binding).await;
         let loaded = time::eventually(time::ANSWER, async || {
             let attributes = json!({"namespace": NAMESPACE, "verb": "get", "resource": "configmaps"});
             is_allowed(c, name, &attributes).await.then_some(())
@@ -166,13 +151,10 @@ pub async fn is_allowed(c: &Cluster, user: &str, attributes: &Value) -> bool {
         "spec": {"user": user, "resourceAttributes": attributes},
     });
     let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-    c.api().post(path, review).await.expect(201)["status"]["allowed"] == true
+    c.create(path, review).await["status"]["allowed"] == true
 }
 
 /// Returns the rules of the roles of `deploy/` that are bound to service accounts of [`NAMESPACE`].
-///
-/// # Panics
-/// If a binding refers to a role that does not exist.
 pub async fn rules(c: &Cluster) -> Vec<Rule> {
     let mut rules = Vec::new();
     for (bindings, roles) in [("clusterrolebindings", "clusterroles"), ("rolebindings", "roles")] {
@@ -187,7 +169,7 @@ pub async fn rules(c: &Cluster) -> Vec<Rule> {
                 "" => format!("/apis/{GROUP}/v1"),
                 namespace => format!("/apis/{GROUP}/v1/namespaces/{namespace}"),
             };
-            let role = c.api().get(&format!("{root}/{roles}/{name}")).await.expect(200);
+            let role = c.read(&format!("{root}/{roles}/{name}")).await;
             // Other roles, such as extension-apiserver-authentication-reader, belong to the cluster.
             if role["metadata"]["labels"]["app.kubernetes.io/name"] != "coxswain" {
                 continue;
@@ -224,7 +206,6 @@ fn text(value: &Value) -> String {
 
 impl Rule {
     /// The permissions that the rule grants. A rule for all resources grants one per verb.
-    #[must_use]
     pub fn permissions(&self) -> Vec<Permission<'_>> {
         let names = self.names.iter().map(String::as_str);
         let names: Vec<&str> = if self.names.is_empty() {
@@ -252,7 +233,6 @@ impl Rule {
 
 impl Permission<'_> {
     /// Whether a request needs this permission.
-    #[must_use]
     pub fn is_used_by(&self, request: &Request) -> bool {
         let matches = |pattern: &str, value: &str| pattern == "*" || pattern == value;
         self.rule.account == request.account

@@ -70,7 +70,6 @@ macro_rules! test {
 
 impl Test {
     /// See [`test!`](crate::test). The crate's own name, the first part of `module`, is left out.
-    #[must_use]
     pub fn new(
         module: &str,
         function: &str,
@@ -81,7 +80,6 @@ impl Test {
     }
 
     /// A test under its whole name.
-    #[must_use]
     pub fn from_future(
         name: String,
         body: impl Fn(Cluster) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync + 'static,
@@ -95,14 +93,12 @@ impl Test {
     }
 
     /// The least server version on which this holds.
-    #[must_use]
     pub fn since(mut self, major: u32, minor: u32) -> Self {
         self.since = (major, minor);
         self
     }
 
     /// Something else it needs; may be called several times.
-    #[must_use]
     pub fn needs(mut self, need: Need) -> Self {
         self.needs.push(need);
         self
@@ -135,7 +131,6 @@ impl Test {
 }
 
 /// The `main` of a test binary: starts the cluster, runs what the arguments select, stops the cluster.
-#[must_use]
 pub fn main(tests: Vec<Test>) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_ONCE);
@@ -178,7 +173,6 @@ pub fn main(tests: Vec<Test>) -> ExitCode {
 }
 
 /// Prints an error and returns the exit code of a failed run.
-#[must_use]
 pub fn fail(why: &str) -> ExitCode {
     eprintln!("{why}");
     ExitCode::from(101)

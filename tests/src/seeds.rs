@@ -19,7 +19,6 @@ pub struct Seeds {
 }
 
 /// Returns the seeds of a test: half of `count` are fixed, the others are fresh.
-#[must_use]
 pub fn of(count: u64) -> Seeds {
     let seeds = match number("COXSWAIN_SEED") {
         Some(seed) => vec![seed],
@@ -32,13 +31,11 @@ pub fn of(count: u64) -> Seeds {
 }
 
 /// Returns the base seed.
-#[must_use]
 pub fn base() -> u64 {
     number("COXSWAIN_BASE_SEED").unwrap_or(BASE)
 }
 
 /// Returns the command that runs the current test with one seed only.
-#[must_use]
 pub fn replay(seed: u64) -> String {
     let package = env::var("CARGO_PKG_NAME").unwrap_or_default();
     let binary = env::current_exe().unwrap_or_default();

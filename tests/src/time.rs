@@ -17,7 +17,6 @@ pub async fn within<F: Future>(limit: Duration, work: F) -> Option<F::Output> {
 }
 
 /// The time, to measure how long something takes.
-#[must_use]
 pub fn now() -> Instant {
     #[expect(clippy::disallowed_methods, reason = "real servers run in real time")]
     Instant::now()

@@ -37,9 +37,6 @@ pub struct Client<'a> {
 
 impl Client<'_> {
     /// Completes a handshake, verifies the certificate, and returns the cipher suite.
-    ///
-    /// # Panics
-    /// If the server does not answer, or a field is invalid.
     pub async fn connect(&self, address: SocketAddr) -> io::Result<String> {
         let name = ServerName::try_from(self.server_name.to_owned()).expect("a name or an address");
         let connector = TlsConnector::from(Arc::new(self.config()));

@@ -5,10 +5,6 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Returns the program that a variable such as `HELM` names. Without the variable, `tests/tools.sh` provides the program.
-///
-/// # Panics
-/// If the script cannot provide it.
-#[must_use]
 pub fn path(variable: &str) -> PathBuf {
     if let Some(named) = env::var_os(variable).filter(|it| !it.is_empty()) {
         return named.into();

@@ -31,35 +31,26 @@ impl Watch {
     }
 
     /// A header of the answer.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         header_text(&self.headers, name)
     }
 
     /// All headers of the answer.
-    #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
     /// Whether the server has ended the stream and all of it was read.
-    #[must_use]
     pub fn has_ended(&self) -> bool {
         self.body.is_none()
     }
 
     /// The next event, or `None` when none comes within `limit` or the stream ends (then [`Watch::has_ended`]).
-    ///
-    /// # Panics
-    /// When a line is no JSON.
     pub async fn next(&mut self, limit: Duration) -> Option<Value> {
         time::within(limit, self.read()).await.flatten()
     }
 
     /// The next event, which must come.
-    ///
-    /// # Panics
-    /// When it does not within [`time::ANSWER`].
     pub async fn event(&mut self) -> Value {
         match self.next(time::ANSWER).await {
             Some(event) => event,
@@ -69,9 +60,6 @@ impl Watch {
     }
 
     /// The next event, whose type must be `kind`; returns its object.
-    ///
-    /// # Panics
-    /// When there is none, or it is of another type.
     pub async fn expect(&mut self, kind: &str) -> Value {
         let mut event = self.event().await;
         assert!(

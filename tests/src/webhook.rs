@@ -1,9 +1,7 @@
-//! A webhook to test with: an HTTPS server on a free loopback port that answers as it is told and remembers what it was
-//! asked.
+//! An admission webhook for tests: an HTTPS server on a free loopback port that records its calls.
 //!
-//! What it says is the function that it is started with: the `request` of each `AdmissionReview` in, a [`Said`] out. Real
-//! servers learn of a configuration with a delay, so [`Webhook::install`] adds a webhook of its own to each, whose call
-//! tells that the configuration has come to be known.
+//! A function computes the [`Response`] to the `request` of each `AdmissionReview`. A real API server loads a configuration with
+//! a delay: [`Webhook::install`] adds a webhook to each configuration, and waits until the server calls it.
 
 use std::{
     collections::BTreeSet,
@@ -14,43 +12,43 @@ use std::{
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::Request;
 use http_body_util::{BodyExt as _, Either, Full, StreamBody};
 use hyper::{body::Frame, body::Incoming, service::service_fn};
 use hyper_util::rt::TokioIo;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
 use rustls::{
     ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_rustls::TlsAcceptor;
 
-use crate::{Cluster, fixtures, time};
+use crate::{Cluster, certs, fixtures, time};
 
-/// The path of the webhook that tells that a configuration is known.
-const KNOWN: &str = "/known";
+/// The path of the webhook whose call shows that the API server has loaded a configuration.
+const LOADED: &str = "/loaded";
 
-/// What a webhook says to one request.
-pub enum Said {
-    /// The `response` of a review; the uid is added if it is not there.
-    Response(Value),
-    /// The same after a while.
+/// The answer of a webhook to one request.
+pub enum Response {
+    /// The `response` of a review. A missing uid is added.
+    Review(Value),
+    /// The same after a delay.
     Late(Duration, Value),
-    /// A status and a body, whatever they are.
+    /// An HTTP status and a body.
     Raw(u16, String),
-    /// Nothing, ever.
-    Nothing,
+    /// No answer.
+    Never,
     /// An answer that does not end.
     Endless,
-    /// The connection is closed.
+    /// Closes the connection.
     Close,
 }
 
-/// A request to a webhook, as it came.
+/// A call of a webhook.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct Call {
     /// Path and query.
     pub path: String,
     /// The `User-Agent` and the `Content-Type`.
@@ -59,17 +57,16 @@ pub struct Asked {
     pub review: Value,
 }
 
-impl Asked {
+impl Call {
     /// The request in the review.
-    #[must_use]
     pub fn request(&self) -> &Value {
         &self.review["request"]
     }
 
-    /// Whether it is about the same write as the one before.
-    fn is_again(&self, before: &Self) -> bool {
-        let subject = |asked: &Self| {
-            let request = asked.request();
+    /// Whether it repeats the call before it for the same write.
+    fn repeats(&self, before: &Self) -> bool {
+        let subject = |call: &Self| {
+            let request = call.request();
             let old = &request["oldObject"]["metadata"];
             [
                 request["operation"].clone(),
@@ -87,11 +84,11 @@ impl Asked {
     }
 }
 
-/// See the module's contract. Dropping it ends the server.
+/// A running webhook server. Dropping it stops the server.
 pub struct Webhook {
-    /// Where it listens.
+    /// The address of the server.
     pub address: SocketAddr,
-    /// The authority that signed its certificate, PEM.
+    /// The authority of the certificate, in PEM.
     pub ca: String,
     memory: Arc<Mutex<Memory>>,
     _serving: JoinSet<()>,
@@ -99,41 +96,37 @@ pub struct Webhook {
 
 #[derive(Default)]
 struct Memory {
-    asked: Vec<Asked>,
-    /// The configurations by which it was probed.
-    known: BTreeSet<String>,
+    calls: Vec<Call>,
+    /// The configurations that the API server has loaded.
+    loaded: BTreeSet<String>,
 }
 
-type Speak = Arc<dyn Fn(&str, &Value) -> Said + Send + Sync>;
+type Respond = Arc<dyn Fn(&str, &Value) -> Response + Send + Sync>;
 
 impl Webhook {
-    /// Starts one that says to a path and a request what `speak` says, with a certificate for the loopback address.
-    pub async fn start(speak: impl Fn(&str, &Value) -> Said + Send + Sync + 'static) -> Self {
-        Self::start_as(&["127.0.0.1"], speak).await
+    /// Starts a webhook that answers by path and request, with a certificate for the loopback address.
+    pub async fn start(respond: impl Fn(&str, &Value) -> Response + Send + Sync + 'static) -> Self {
+        Self::start_as(&["127.0.0.1"], respond).await
     }
 
-    /// The same with a certificate for other names.
-    ///
-    /// # Panics
-    /// When there is no certificate or no port to be had.
+    /// [`Webhook::start`] with a certificate for other names.
     pub async fn start_as(
         names: &[&str],
-        speak: impl Fn(&str, &Value) -> Said + Send + Sync + 'static,
+        respond: impl Fn(&str, &Value) -> Response + Send + Sync + 'static,
     ) -> Self {
-        Self::serve(certificate(names).expect("a certificate"), speak).await
+        Self::serve(certificate(names).expect("a certificate"), respond).await
     }
 
-    /// The same with a certificate that is its own authority.
-    ///
-    /// # Panics
-    /// As [`Webhook::start_as`].
-    pub async fn start_self_signed(speak: impl Fn(&str, &Value) -> Said + Send + Sync + 'static) -> Self {
-        Self::serve(self_signed().expect("a certificate"), speak).await
+    /// [`Webhook::start`] with a self-signed certificate.
+    pub async fn start_self_signed(
+        respond: impl Fn(&str, &Value) -> Response + Send + Sync + 'static,
+    ) -> Self {
+        Self::serve(self_signed().expect("a certificate"), respond).await
     }
 
     async fn serve(
         (ca, tls): (String, ServerConfig),
-        speak: impl Fn(&str, &Value) -> Said + Send + Sync + 'static,
+        respond: impl Fn(&str, &Value) -> Response + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
@@ -144,7 +137,7 @@ impl Webhook {
         serving.spawn(serve(
             listener,
             TlsAcceptor::from(Arc::new(tls)),
-            Arc::new(speak),
+            Arc::new(respond),
             Arc::clone(&memory),
         ));
         Self {
@@ -159,40 +152,36 @@ impl Webhook {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it was asked so far, in the order in which it came. A question that was put again, because the object had
-    /// changed meanwhile, counts once: a server that answers from a cache may do so at any time.
-    #[must_use]
-    pub fn asked(&self) -> Vec<Asked> {
-        let mut asked = self.memory().asked.clone();
-        asked.dedup_by(|next, last| {
-            let is_again = next.is_again(last);
-            if is_again {
+    /// Returns the calls in their order. The API server repeats a call if the object has changed in between, or its cache was
+    /// stale: repeated calls count once.
+    pub fn calls(&self) -> Vec<Call> {
+        let mut calls = self.memory().calls.clone();
+        calls.dedup_by(|next, last| {
+            let repeats = next.repeats(last);
+            if repeats {
                 std::mem::swap(next, last);
             }
-            is_again
+            repeats
         });
-        asked
+        calls
     }
 
-    /// The requests of [`Webhook::asked`], which are then forgotten.
-    #[must_use]
+    /// Returns the requests of [`Webhook::calls`] and clears them.
     pub fn requests(&self) -> Vec<Value> {
-        let asked = self.asked();
-        self.memory().asked.clear();
-        asked
+        let calls = self.calls();
+        self.memory().calls.clear();
+        calls
             .into_iter()
-            .map(|asked| asked.review["request"].clone())
+            .map(|call| call.review["request"].clone())
             .collect()
     }
 
-    /// A `clientConfig` that leads to a path of it.
-    #[must_use]
+    /// Returns a `clientConfig` for a path.
     pub fn client(&self, path: &str) -> Value {
         json!({"url": format!("https://{}{path}", self.address), "caBundle": BASE64_STANDARD.encode(&self.ca)})
     }
 
-    /// A webhook of a configuration: it is asked about all that is done to `resources` in namespaces and to what is in none.
-    #[must_use]
+    /// Returns the entry of a configuration that matches all operations on `resources`.
     pub fn hook(&self, name: &str, path: &str, resources: &[&str]) -> Value {
         json!({
             "name": name,
@@ -203,26 +192,25 @@ impl Webhook {
         })
     }
 
-    /// Creates a configuration of `kind` (`Mutating` or `Validating`) whose webhooks are asked about what is in a namespace
-    /// only, and waits until the server knows it.
-    ///
-    /// # Panics
-    /// When it is refused, or not known in time.
+    /// Returns [`Webhook::hook`] with the name `{name}.example.com` and the path `/{name}`.
+    pub fn path_hook(&self, name: &str, resources: &[&str]) -> Value {
+        self.hook(&format!("{name}.example.com"), &format!("/{name}"), resources)
+    }
+
+    /// Creates a configuration of `kind` (`Mutating` or `Validating`) that selects one namespace, and waits until the API server
+    /// has loaded it.
     pub async fn install(&self, c: &Cluster, ns: &str, kind: &str, name: &str, hooks: Vec<Value>) {
         let label = json!({"metadata": {"labels": {"hooks": ns}}});
         let namespace = format!("/api/v1/namespaces/{ns}");
-        c.api()
-            .patch(&namespace, fixtures::MERGE, label)
-            .await
-            .expect(200);
-        let mut known = self.hook("known.example.com", KNOWN, &["configmaps"]);
-        known["objectSelector"] = json!({"matchLabels": {"known": name}});
-        known["failurePolicy"] = "Ignore".into();
-        known["namespaceSelector"] = json!({"matchLabels": {"hooks": ns}});
+        c.merge(&namespace, label).await;
+        let mut loaded = self.hook("loaded.example.com", LOADED, &["configmaps"]);
+        loaded["objectSelector"] = json!({"matchLabels": {"loaded": name}});
+        loaded["failurePolicy"] = "Ignore".into();
+        loaded["namespaceSelector"] = json!({"matchLabels": {"hooks": ns}});
         let mut hooks = hooks;
         for hook in &mut hooks {
-            // Only that one is asked about the probes.
-            let others = json!({"key": "known", "operator": "DoesNotExist"});
+            // The probes match no other webhook.
+            let others = json!({"key": "loaded", "operator": "DoesNotExist"});
             match hook["objectSelector"]["matchExpressions"].as_array_mut() {
                 Some(expressions) => expressions.push(others),
                 None => hook["objectSelector"]["matchExpressions"] = json!([others]),
@@ -231,37 +219,32 @@ impl Webhook {
                 hook["namespaceSelector"] = json!({"matchLabels": {"hooks": ns}});
             }
         }
-        hooks.push(known);
+        hooks.push(loaded);
         let configuration = configuration(kind, name, &hooks);
-        c.api()
-            .post(&configurations(kind), configuration)
-            .await
-            .expect(201);
-        self.known(c, ns, name).await;
+        c.create(&configurations(kind), configuration).await;
+        self.loaded(c, ns, name).await;
     }
 
-    /// Waits until the server knows a configuration.
-    async fn known(&self, c: &Cluster, ns: &str, name: &str) {
-        let mut probe = fixtures::config_map("known");
-        probe["metadata"]["labels"] = json!({"known": name});
+    /// Waits until the API server has loaded a configuration.
+    async fn loaded(&self, c: &Cluster, ns: &str, name: &str) {
+        let mut probe = fixtures::config_map("loaded");
+        probe["metadata"]["labels"] = json!({"loaded": name});
         let path = format!("{}?dryRun=All", fixtures::core(ns, "configmaps"));
-        let known = time::eventually(Duration::from_mins(1), async || {
+        let loaded = time::eventually(Duration::from_mins(1), async || {
             c.api().post(&path, &probe).await;
-            self.memory().known.contains(name).then_some(())
+            self.memory().loaded.contains(name).then_some(())
         });
-        assert!(known.await.is_some(), "{name} is not known in time");
+        assert!(loaded.await.is_some(), "{name} is not loaded in time");
     }
 }
 
-/// Where configurations of a kind are.
-#[must_use]
+/// Returns the path of the configurations of a kind.
 pub fn configurations(kind: &str) -> String {
     let kind = kind.to_lowercase();
     format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations")
 }
 
-/// A configuration of a kind.
-#[must_use]
+/// Returns a configuration of a kind.
 pub fn configuration(kind: &str, name: &str, hooks: &[Value]) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -271,41 +254,25 @@ pub fn configuration(kind: &str, name: &str, hooks: &[Value]) -> Value {
     })
 }
 
-/// The response that lets a request pass.
-#[must_use]
-pub fn allow() -> Said {
-    Said::Response(json!({"allowed": true}))
+/// Returns the response that allows a request.
+pub fn allow() -> Response {
+    Response::Review(json!({"allowed": true}))
 }
 
-/// The response that refuses it with a `Status`.
-#[must_use]
-pub fn deny(status: &Value) -> Said {
-    Said::Response(json!({"allowed": false, "status": status}))
+/// Returns the response that denies a request with a `Status`.
+pub fn deny(status: &Value) -> Response {
+    Response::Review(json!({"allowed": false, "status": status}))
 }
 
-/// The response that changes the object by a JSON patch.
-#[must_use]
-pub fn change(patch: &Value) -> Said {
+/// Returns the response that patches the object by a JSON patch.
+pub fn change(patch: &Value) -> Response {
     let patch = BASE64_STANDARD.encode(patch.to_string());
-    Said::Response(json!({"allowed": true, "patchType": "JSONPatch", "patch": patch}))
+    Response::Review(json!({"allowed": true, "patchType": "JSONPatch", "patch": patch}))
 }
 
 fn certificate(names: &[&str]) -> Result<(String, ServerConfig), Box<dyn std::error::Error>> {
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    authority
-        .distinguished_name
-        .push(DnType::CommonName, "webhook-ca");
-    let ca_key = KeyPair::generate()?;
-    let ca = authority.self_signed(&ca_key)?.pem();
-    let issuer = Issuer::new(authority, ca_key);
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let mut server = CertificateParams::new(names)?;
-    server.distinguished_name.push(DnType::CommonName, "webhook");
-    let key = KeyPair::generate()?;
-    let certificate = server.signed_by(&key, &issuer)?;
-    Ok((ca, tls(certificate.der().clone(), &key)?))
+    let certs = certs::generate_for(names)?;
+    Ok((certs.ca, tls(&certs.cert, &certs.key)?))
 }
 
 fn self_signed() -> Result<(String, ServerConfig), Box<dyn std::error::Error>> {
@@ -313,34 +280,37 @@ fn self_signed() -> Result<(String, ServerConfig), Box<dyn std::error::Error>> {
     own.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     own.distinguished_name.push(DnType::CommonName, "webhook");
     let key = KeyPair::generate()?;
-    let certificate = own.self_signed(&key)?;
-    Ok((certificate.pem(), tls(certificate.der().clone(), &key)?))
+    let certificate = own.self_signed(&key)?.pem();
+    let tls = tls(&certificate, &key.serialize_pem())?;
+    Ok((certificate, tls))
 }
 
-fn tls(certificate: CertificateDer<'static>, key: &KeyPair) -> Result<ServerConfig, rustls::Error> {
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+fn tls(certificate: &str, key: &str) -> Result<ServerConfig, Box<dyn std::error::Error>> {
+    let certificate = CertificateDer::from_pem_slice(certificate.as_bytes())?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes())?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
+    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(builder
         .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
+        .with_single_cert(vec![certificate], key)?)
 }
 
-async fn serve(listener: TcpListener, acceptor: TlsAcceptor, speak: Speak, memory: Arc<Mutex<Memory>>) {
+async fn serve(listener: TcpListener, acceptor: TlsAcceptor, respond: Respond, memory: Arc<Mutex<Memory>>) {
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
         let Ok((socket, _)) = listener.accept().await else {
             continue;
         };
-        let (acceptor, speak, memory) = (acceptor.clone(), Arc::clone(&speak), Arc::clone(&memory));
+        let (acceptor, respond, memory) = (acceptor.clone(), Arc::clone(&respond), Arc::clone(&memory));
         connections.spawn(async move {
             let Ok(stream) = acceptor.accept(socket).await else {
                 return;
             };
-            let service = service_fn(move |request| answer(request, Arc::clone(&speak), Arc::clone(&memory)));
+            let service =
+                service_fn(move |request| answer(request, Arc::clone(&respond), Arc::clone(&memory)));
             let builder = hyper::server::conn::http1::Builder::new();
-            // Who was asked may close the connection, which is an error here.
+            // Closing the connection is an error here.
             let _ = builder.serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -351,9 +321,9 @@ type Body = Either<Full<Bytes>, StreamBody<Frames>>;
 
 async fn answer(
     request: Request<Incoming>,
-    speak: Speak,
+    respond: Respond,
     memory: Arc<Mutex<Memory>>,
-) -> Result<Response<Body>, std::io::Error> {
+) -> Result<http::Response<Body>, std::io::Error> {
     let header = |name: http::HeaderName| {
         let value = request.headers().get(name).and_then(|value| value.to_str().ok());
         value.unwrap_or_default().to_owned()
@@ -370,23 +340,23 @@ async fn answer(
         .map_err(std::io::Error::other)?;
     let review: Value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
     let (version, uid) = (review["apiVersion"].clone(), review["request"]["uid"].clone());
-    let said = if path.starts_with(KNOWN) {
-        let probe = review["request"]["object"]["metadata"]["labels"]["known"].as_str();
+    let response = if path.starts_with(LOADED) {
+        let probe = review["request"]["object"]["metadata"]["labels"]["loaded"].as_str();
         let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.known.extend(probe.map(str::to_owned));
+        memory.loaded.extend(probe.map(str::to_owned));
         allow()
     } else {
-        let said = speak(&path, &review["request"]);
+        let response = respond(&path, &review["request"]);
         let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.asked.push(Asked {
+        memory.calls.push(Call {
             path,
             headers,
             review,
         });
-        said
+        response
     };
     let whole = |status: u16, media_type: &'static str, text: String| {
-        let mut response = Response::new(Either::Left(Full::new(Bytes::from(text))));
+        let mut response = http::Response::new(Either::Left(Full::new(Bytes::from(text))));
         *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();
         let media_type = http::HeaderValue::from_static(media_type);
         response
@@ -394,28 +364,28 @@ async fn answer(
             .insert(http::header::CONTENT_TYPE, media_type);
         response
     };
-    let said = match said {
-        Said::Late(wait, response) => {
+    let response = match response {
+        Response::Late(wait, response) => {
             time::pause(wait).await;
-            Said::Response(response)
+            Response::Review(response)
         }
-        said => said,
+        response => response,
     };
-    match said {
-        Said::Response(mut response) | Said::Late(_, mut response) => {
+    match response {
+        Response::Review(mut response) | Response::Late(_, mut response) => {
             if response["uid"].is_null() {
                 response["uid"] = uid;
             }
             let review = json!({"kind": "AdmissionReview", "apiVersion": version, "response": response});
             Ok(whole(200, "application/json", review.to_string()))
         }
-        Said::Raw(status, text) => Ok(whole(status, "text/plain", text)),
-        Said::Nothing => std::future::pending().await,
-        Said::Close => Err(std::io::Error::other("closed")),
-        Said::Endless => {
+        Response::Raw(status, text) => Ok(whole(status, "text/plain", text)),
+        Response::Never => std::future::pending().await,
+        Response::Close => Err(std::io::Error::other("closed")),
+        Response::Endless => {
             let chunk = || Ok(Frame::data(Bytes::from_static(&[b' '; 16 * 1024])));
             let frames: Frames = Box::pin(futures_util::stream::repeat_with(chunk));
-            Ok(Response::new(Either::Right(StreamBody::new(frames))))
+            Ok(http::Response::new(Either::Right(StreamBody::new(frames))))
         }
     }
 }

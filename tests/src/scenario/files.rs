@@ -67,7 +67,6 @@ impl Files {
     }
 
     /// One test per scenario, named by the file and the scenario.
-    #[must_use]
     pub fn tests(&self) -> Vec<Test> {
         let record = env::var_os(RECORD).is_some_and(|value| value == "1");
         let scenarios = |file: &File| {

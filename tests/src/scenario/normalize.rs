@@ -11,7 +11,6 @@ use super::{
 };
 
 /// Replaces the values of one answer. `sent` is the text of all requests so far.
-#[must_use]
 pub fn body(
     bindings: &mut Bindings,
     sent: &str,
@@ -35,7 +34,6 @@ pub fn body(
 }
 
 /// Replaces the values that earlier answers bound in a text of a request or in a header.
-#[must_use]
 pub fn names(bindings: &Bindings, text: &str) -> String {
     let mut text = text.to_owned();
     for class in ["token", "continue", "uid", "name", "ns"] {

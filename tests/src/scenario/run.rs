@@ -29,9 +29,6 @@ struct Actual {
 }
 
 /// Runs a scenario.
-///
-/// # Panics
-/// If an answer differs from the recorded one, with the step and both answers.
 pub async fn check(cluster: Cluster, file: &str, scenario: &Scenario) {
     let mut run = Run::new(&cluster, scenario).await;
     for step in &scenario.steps {
@@ -55,9 +52,6 @@ pub async fn check(cluster: Cluster, file: &str, scenario: &Scenario) {
 }
 
 /// Runs a scenario and replaces the recorded answers that do not match.
-///
-/// # Panics
-/// If a request cannot be sent.
 pub async fn record(cluster: Cluster, file: &str, scenario: &mut Scenario) {
     let mut run = Run::new(&cluster, scenario).await;
     for step in &scenario.steps {

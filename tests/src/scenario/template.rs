@@ -17,13 +17,11 @@ pub struct Bindings {
 const DISTINCT: [&str; 2] = ["uid", "version"];
 
 /// The name without its number.
-#[must_use]
 pub fn class(variable: &str) -> &str {
     variable.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 /// The variables of a text, in their order.
-#[must_use]
 pub fn variables(text: &str) -> Vec<&str> {
     parts(text).into_iter().filter_map(Result::err).collect()
 }
@@ -79,13 +77,11 @@ impl Bindings {
     }
 
     /// The value of a variable.
-    #[must_use]
     pub fn value(&self, variable: &str) -> Option<&str> {
         self.values.get(variable).map(String::as_str)
     }
 
     /// The variable of a class that has a value.
-    #[must_use]
     pub fn variable(&self, wanted: &str, value: &str) -> Option<&str> {
         let mut of_class = self.values.iter().filter(|(name, _)| class(name) == wanted);
         of_class
@@ -154,7 +150,6 @@ impl Bindings {
 }
 
 /// Whether a text is a time in UTC, with or without a fraction of a second.
-#[must_use]
 pub fn is_time(text: &str, fraction: bool) -> bool {
     let form = "0000-00-00T00:00:00";
     let digits = |text: &str, form: &str| {

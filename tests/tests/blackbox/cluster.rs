@@ -24,10 +24,8 @@ async fn client_and_plain_http_see_the_same_objects(c: Cluster) {
     let ns = c.namespace().await;
     let body =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
-    c.api()
-        .post(&format!("/api/v1/namespaces/{ns}/configmaps"), body)
-        .await
-        .expect(201);
+    c.create(&format!("/api/v1/namespaces/{ns}/configmaps"), body)
+        .await;
     let typed: kube::Api<ConfigMap> = kube::Api::namespaced(c.client(), &ns);
     let read = typed.get("a").await.expect("the client reads what was posted");
     assert_eq!(
@@ -42,15 +40,12 @@ async fn watch_delivers_what_is_written(c: Cluster) {
     let mut watch = c.api().watch(&format!("{path}?watch=1")).await;
     assert_eq!(watch.header("content-type"), Some("application/json"));
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-    let made = c.api().post(&path, body).await.expect(201);
+    let made = c.create(&path, body).await;
     assert_eq!(watch.expect("ADDED").await["metadata"], made["metadata"]);
     let change = json!({"data": {"k": "v"}});
-    c.api()
-        .patch(&format!("{path}/a"), "application/merge-patch+json", change)
-        .await
-        .expect(200);
+    c.merge(&format!("{path}/a"), change).await;
     assert_eq!(watch.expect("MODIFIED").await["data"]["k"], "v");
-    c.api().delete(&format!("{path}/a"), ()).await.expect(200);
+    c.delete(&format!("{path}/a")).await;
     assert_eq!(watch.expect("DELETED").await["metadata"]["name"], "a");
     assert_eq!(watch.next(Duration::from_millis(100)).await, None);
     assert!(!watch.has_ended(), "the stream stays open");
@@ -83,7 +78,7 @@ async fn malformed_json_is_a_bad_request(c: Cluster) {
     ] {
         c.api().post(&path, body).await.expect_error(400, "BadRequest");
     }
-    let list = c.api().get(&path).await.expect(200);
+    let list = c.read(&path).await;
     let made = list["items"].as_array().expect("items is a list");
     assert!(
         made.iter().all(|item| item["metadata"]["name"] != "a"),
@@ -95,17 +90,11 @@ async fn deleted_namespace_goes(c: Cluster) {
     let ns = c.namespace().await;
     let path = format!("/api/v1/namespaces/{ns}");
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-    c.api()
-        .post(&format!("{path}/configmaps"), body)
-        .await
-        .expect(201);
-    c.api().delete(&path, ()).await.expect(200);
+    c.create(&format!("{path}/configmaps"), body).await;
+    c.delete(&path).await;
     soon("the namespace is gone", async || {
         (c.api().get(&path).await.status == 404).then_some(())
     })
     .await;
-    c.api()
-        .get(&format!("{path}/configmaps/a"))
-        .await
-        .expect_error(404, "NotFound");
+    c.expect_absent(&format!("{path}/configmaps/a")).await;
 }

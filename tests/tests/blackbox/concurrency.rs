@@ -4,9 +4,7 @@ use coxswain_tests::{Cluster, Reply, Test, test};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::{
-    JSON_PATCH, MERGE, assert_gone, config_map, core, create, finalizers, held, object, version, with,
-};
+use crate::support::{JSON_PATCH, MERGE, config_map, core, finalizers, held, object, version, with};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -40,14 +38,14 @@ async fn one_creation_of_a_name_wins(c: Cluster) {
         }
     }
     let winner = replies.iter().find(|reply| reply.status == 201);
-    let stored = c.api().get(&format!("{path}/a")).await.expect(200);
+    let stored = c.read(&format!("{path}/a")).await;
     assert_eq!(winner.map(Reply::json), Some(stored));
 }
 
 async fn one_put_of_a_version_wins(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
-    let made = create(&c, &path, &config_map("a")).await;
+    let made = c.create(&path, &config_map("a")).await;
     let path = format!("{path}/a");
     let objects = (0..MANY).map(|index| with(made.clone(), "/data", json!({"by": index.to_string()})));
     let replies = join_all(objects.map(|object| c.api().put(&path, object))).await;
@@ -58,7 +56,7 @@ async fn one_put_of_a_version_wins(c: Cluster) {
         }
     }
     let winner = replies.iter().find(|reply| reply.status == 200);
-    let stored = c.api().get(&path).await.expect(200);
+    let stored = c.read(&path).await;
     assert_eq!(winner.map(Reply::json), Some(stored));
 }
 
@@ -66,14 +64,14 @@ async fn one_put_of_a_version_wins(c: Cluster) {
 async fn all_merge_patches_count(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
-    create(&c, &path, &config_map("a")).await;
+    c.create(&path, &config_map("a")).await;
     let path = format!("{path}/a");
     let changes = (0..MANY).map(|index| json!({"data": {format!("k{index}"): "v"}}));
     let replies = join_all(changes.map(|change| c.api().patch(&path, MERGE, change))).await;
     let done = count(&replies, 200);
     assert!(done > 0);
     assert_eq!(done + count(&replies, 409), MANY);
-    let stored = c.api().get(&path).await.expect(200);
+    let stored = c.read(&path).await;
     let data = stored["data"].as_object().expect("data");
     assert_eq!(data.len(), done);
     for (index, reply) in replies.iter().enumerate() {
@@ -84,7 +82,7 @@ async fn all_merge_patches_count(c: Cluster) {
 async fn patches_with_a_version_count_once(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
-    let made = create(&c, &path, &config_map("a")).await;
+    let made = c.create(&path, &config_map("a")).await;
     let path = format!("{path}/a");
     let from = made["metadata"]["resourceVersion"].clone();
     let changes = (0..MANY)
@@ -96,14 +94,14 @@ async fn patches_with_a_version_count_once(c: Cluster) {
 async fn one_deletion_wins(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
-    let made = create(&c, &path, &config_map("a")).await;
+    let made = c.create(&path, &config_map("a")).await;
     let query = format!("{path}?watch=1&resourceVersion={}", version(&made));
     let mut watch = c.api().watch(&query).await;
     let object = format!("{path}/a");
     let replies = join_all((0..MANY).map(|_| c.api().delete(&object, ()))).await;
     assert_eq!((count(&replies, 200), count(&replies, 404)), (1, MANY - 1));
-    assert_gone(&c, &object).await;
-    create(&c, &path, &config_map("b")).await;
+    c.expect_absent(&object).await;
+    c.create(&path, &config_map("b")).await;
     let lines = crate::support::lines(&mut watch, 2).await;
     assert_eq!(lines, ["DELETED a", "ADDED b"]);
 }
@@ -111,7 +109,7 @@ async fn one_deletion_wins(c: Cluster) {
 async fn deletions_of_a_held_object_agree(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
-    let made = create(&c, &path, &held(config_map("a"))).await;
+    let made = c.create(&path, &held(config_map("a"))).await;
     let query = format!("{path}?watch=1&resourceVersion={}", version(&made));
     let mut watch = c.api().watch(&query).await;
     let object = format!("{path}/a");
@@ -121,7 +119,7 @@ async fn deletions_of_a_held_object_agree(c: Cluster) {
         assert_eq!(reply.expect(200), first);
     }
     // Marked once.
-    create(&c, &path, &config_map("b")).await;
+    c.create(&path, &config_map("b")).await;
     let lines = crate::support::lines(&mut watch, 2).await;
     assert_eq!(lines, ["MODIFIED a", "ADDED b"]);
 }
@@ -132,9 +130,9 @@ async fn finalizers_taken_at_once_are_all_taken(c: Cluster) {
     let path = core(&ns, "configmaps");
     let own: Vec<_> = (0..5).map(|index| format!("example.com/{index}")).collect();
     let object = with(config_map("a"), "/metadata/finalizers", json!(own));
-    create(&c, &path, &object).await;
+    c.create(&path, &object).await;
     let path = format!("{path}/a");
-    c.api().delete(&path, ()).await.expect(200);
+    c.delete(&path).await;
     let take = async |mine: &str| {
         loop {
             let reply = c.api().get(&path).await;
@@ -155,7 +153,7 @@ async fn finalizers_taken_at_once_are_all_taken(c: Cluster) {
         }
     };
     join_all(own.iter().map(|mine| take(mine))).await;
-    assert_gone(&c, &path).await;
+    c.expect_absent(&path).await;
 }
 
 async fn generated_names_differ(c: Cluster) {
@@ -164,7 +162,7 @@ async fn generated_names_differ(c: Cluster) {
     let object = with(config_map("a"), "/metadata", json!({"generateName": "g-"}));
     let replies = join_all((0..MANY).map(|_| c.api().post(&path, &object))).await;
     assert_eq!(count(&replies, 201), MANY);
-    let list = c.api().get(&path).await.expect(200);
+    let list = c.read(&path).await;
     assert_eq!(crate::support::names(&list).len(), MANY);
 }
 
@@ -174,9 +172,11 @@ async fn one_service_gets_a_chosen_address(c: Cluster) {
     let service = |name: String, spec: Value| with(object("v1", "Service", &name), "/spec", spec);
     let ports = json!([{"port": 80}]);
     // An address that was free a moment ago, whatever the range is.
-    let probe = create(&c, &path, &service("probe".to_owned(), json!({"ports": ports}))).await;
+    let probe = c
+        .create(&path, &service("probe".to_owned(), json!({"ports": ports})))
+        .await;
     let address = &probe["spec"]["clusterIP"];
-    c.api().delete(&format!("{path}/probe"), ()).await.expect(200);
+    c.delete(&format!("{path}/probe")).await;
     let all =
         (0..MANY).map(|index| service(format!("s{index}"), json!({"ports": ports, "clusterIP": address})));
     let replies = join_all(all.map(|object| c.api().post(&path, object))).await;

@@ -84,7 +84,7 @@ const BATCH: &str = "
 ";
 
 async fn version_is_a_json_object_of_texts(c: Cluster) {
-    let version = c.api().get("/version").await.expect(200);
+    let version = c.read("/version").await;
     for field in ["major", "minor", "gitVersion", "platform"] {
         assert!(
             version[field].as_str().is_some_and(|text| !text.is_empty()),
@@ -108,7 +108,7 @@ async fn health_says_ok_in_plain_text(c: Cluster) {
 }
 
 async fn core_has_one_version(c: Cluster) {
-    let versions = c.api().get("/api").await.expect(200);
+    let versions = c.read("/api").await;
     assert_eq!(versions["kind"], "APIVersions");
     assert_eq!(versions["versions"], json!(["v1"]));
 }
@@ -145,7 +145,7 @@ async fn newer_groups_are_served(c: Cluster) {
 }
 
 async fn group_has_versions_and_a_preferred_one(c: Cluster) {
-    let group = c.api().get("/apis/apps").await.expect(200);
+    let group = c.read("/apis/apps").await;
     let version = json!({"groupVersion": "apps/v1", "version": "v1"});
     assert_eq!(
         group,
@@ -190,7 +190,7 @@ async fn trailing_slashes_do_not_matter(c: Cluster) {
     ] {
         // Groups of other tests come and go meanwhile.
         let get = async |path: &str| {
-            let mut document = c.api().get(path).await.expect(200);
+            let mut document = c.read(path).await;
             if let Some(groups) = document["groups"].as_array_mut() {
                 let name = |group: &Value| group["name"].as_str().unwrap_or_default().to_owned();
                 groups.retain(|group| !name(group).ends_with(".example.com"));
@@ -310,7 +310,7 @@ async fn all_in_one_document(c: Cluster) {
         .flatten()
         .filter_map(|item| item["metadata"]["name"].as_str())
         .collect();
-    let plain = c.api().get("/apis").await.expect(200);
+    let plain = c.read("/apis").await;
     let listed: Vec<&str> = plain["groups"]
         .as_array()
         .into_iter()
@@ -460,7 +460,7 @@ async fn custom_resources_are_in_it_while_they_are_served(c: Cluster) {
         },
     });
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    c.api().post(path, crd).await.expect(201);
+    c.create(path, crd).await;
     let item = async || {
         let all = get_as(&c, "/apis", AGGREGATED).await.expect(200);
         let items = all["items"].as_array().cloned().unwrap_or_default();
@@ -497,16 +497,13 @@ async fn custom_resources_are_in_it_while_they_are_served(c: Cluster) {
             ],
         }])
     );
-    c.api()
-        .delete(&format!("{path}/widgets.{group}"), ())
-        .await
-        .expect(200);
+    c.delete(&format!("{path}/widgets.{group}")).await;
     crate::support::soon("the group is gone", async || item().await.is_none().then_some(())).await;
 }
 
 /// Every `groupVersion` of the group list.
 async fn served_versions(c: &Cluster) -> Vec<String> {
-    let list = c.api().get("/apis").await.expect(200);
+    let list = c.read("/apis").await;
     assert_eq!(
         (&list["kind"], &list["apiVersion"]),
         (&json!("APIGroupList"), &json!("v1"))
@@ -537,7 +534,7 @@ fn assert_plain_404(reply: &Reply) {
 
 /// Asserts that the resource list at `path` has each row of `table` as it stands there; returns all its rows.
 async fn assert_rows(c: &Cluster, path: &str, table: &str) -> Vec<Value> {
-    let list = c.api().get(path).await.expect(200);
+    let list = c.read(path).await;
     assert_eq!(list["kind"], "APIResourceList");
     assert_eq!(
         list["groupVersion"],
@@ -595,7 +592,7 @@ async fn what_is_stored_says_in_which_version(c: Cluster) {
             Value::Null,
         ),
     ] {
-        let list = c.api().get(path).await.expect(200);
+        let list = c.read(path).await;
         let rows = list["resources"].as_array().expect("resources");
         let row = rows.iter().find(|row| row["name"] == resource).expect(resource);
         assert_eq!(row["storageVersionHash"], hash, "{resource}");

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Whether the server is the one that the sandbox imitates. Only for texts whose wording changed somewhere between
 /// 1.20 and it; what clients act on is told apart by the version in which it changed.
-pub fn speaks_1_36(c: &Cluster) -> bool {
+pub fn is_1_36(c: &Cluster) -> bool {
     c.version() >= (1, 36)
 }
 
@@ -81,5 +81,5 @@ pub fn bad_request_starting(reply: &Reply, start: &str) {
 
 /// Asserts that the object at `path` is still exactly `before`.
 pub async fn unchanged(c: &Cluster, path: &str, before: &Value) {
-    assert_eq!(&c.api().get(path).await.expect(200), before, "{path}");
+    assert_eq!(&c.read(path).await, before, "{path}");
 }

@@ -414,7 +414,7 @@ spec:
         .ok();
     // A real server says Established a moment before it lists them.
     soon("boats are in discovery", async || {
-        let groups = c.api().get("/apis").await.expect(200);
+        let groups = c.read("/apis").await;
         let groups = groups["groups"].as_array().cloned().unwrap_or_default();
         groups.iter().find(|it| it["name"] == group)?;
         let listed = c.api().get(&format!("/apis/{group}/v1")).await;

@@ -39,7 +39,7 @@ fn too_long(reply: &Reply, field: &str) {
 async fn body_over_3_mib_is_too_large(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
-    let created = c.api().post(&path, config_map("a")).await.expect(201);
+    let created = c.create(&path, config_map("a")).await;
     let body = |size: usize| {
         let empty = with(config_map("a"), json!({"data": {"k": ""}})).to_string();
         with(
@@ -70,16 +70,12 @@ async fn annotations_over_256_kib_are_too_long(c: Cluster) {
         &c.api().post(&path, annotated(ANNOTATIONS_MAX + 1)).await,
         "metadata.annotations",
     );
-    c.api().post(&path, annotated(ANNOTATIONS_MAX)).await.expect(201);
+    c.create(&path, annotated(ANNOTATIONS_MAX)).await;
 }
 
 async fn json_patch_over_10000_operations_is_too_large(c: Cluster) {
     let ns = c.namespace().await;
-    let created = c
-        .api()
-        .post(&core(&ns, "configmaps"), config_map("a"))
-        .await
-        .expect(201);
+    let created = c.create(&core(&ns, "configmaps"), config_map("a")).await;
     let path = core(&ns, "configmaps/a");
     let operations = vec![json!({"op": "add", "path": "/data/n", "value": "3"}); JSON_PATCH_MAX + 1];
     too_large(&c.api().patch(&path, JSON_PATCH, json!(operations)).await);
@@ -95,7 +91,7 @@ async fn strategic_patch_deletes_a_thousand_owner_references(c: Cluster) {
         named("v1", "ConfigMap", "a"),
         json!({"metadata": {"ownerReferences": references}}),
     );
-    let created = c.api().post(&core(&ns, "configmaps"), body).await.expect(201);
+    let created = c.create(&core(&ns, "configmaps"), body).await;
     assert_eq!(created["metadata"]["ownerReferences"], json!(references));
     let deletions = references.iter().filter(|reference| reference["uid"] != "u500");
     let deletions: Vec<Value> = deletions

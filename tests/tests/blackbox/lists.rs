@@ -3,7 +3,7 @@
 use coxswain_tests::{Cluster, Test, test};
 use serde_json::json;
 
-use crate::support::{core, create, labelled, names, object};
+use crate::support::{core, labelled, names, object};
 
 /// The tests of this file.
 pub fn tests() -> Vec<Test> {
@@ -15,13 +15,13 @@ async fn pages_across_namespaces_contain_each_object_once(c: Cluster) {
     for ns in [&first, &second] {
         for name in ["a", "b", "c"] {
             let secret = labelled(object("v1", "Secret", name), json!({"of": first}));
-            create(&c, &core(ns, "secrets"), &secret).await;
+            c.create(&core(ns, "secrets"), &secret).await;
         }
     }
     let query = format!("/api/v1/secrets?limit=2&labelSelector=of%3D{first}");
     let (mut found, mut token) = (Vec::new(), String::new());
     loop {
-        let page = c.api().get(&format!("{query}{token}")).await.expect(200);
+        let page = c.read(&format!("{query}{token}")).await;
         found.extend(names(&page).into_iter().map(str::to_owned));
         match page["metadata"]["continue"].as_str() {
             Some(next) if !next.is_empty() => token = format!("&continue={next}"),

@@ -122,7 +122,7 @@ async fn an_object_is_what_it_is_in_json(c: Cluster) {
             },
         },
     });
-    let same = c.api().post(&path, same).await.expect(201);
+    let same = c.create(&path, same).await;
     assert_eq!(plain(made), plain(same));
 }
 
@@ -160,10 +160,7 @@ async fn autoscaler_of_v2_is_decoded(c: Cluster) {
 async fn a_scale_and_the_options_of_a_deletion(c: Cluster) {
     let ns = c.namespace().await;
     let path = format!("{}/web", apps(&ns, "deployments"));
-    c.api()
-        .post(&apps(&ns, "deployments"), deployment("web"))
-        .await
-        .expect(201);
+    c.create(&apps(&ns, "deployments"), deployment("web")).await;
     let metadata = part(1, [part(1, "web"), part(3, &ns)].concat());
     let scale = body("autoscaling/v1", "Scale", &[metadata, part(2, number(1, 7))]);
     let scaled = send(&c, Method::PUT, &format!("{path}/scale"), scale)
@@ -188,11 +185,7 @@ async fn what_is_newer_than_the_server_is_passed_over(c: Cluster) {
     let path = core(&ns, "configmaps");
     let newer = body("v1", "ConfigMap", &[named("a"), part(1000, "x"), number(1001, 5)]);
     let made = send(&c, Method::POST, &path, newer).await.expect(201);
-    let same = c
-        .api()
-        .post(&path, json!({"metadata": {"name": "b"}}))
-        .await
-        .expect(201);
+    let same = c.create(&path, json!({"metadata": {"name": "b"}})).await;
     assert_eq!(plain(made), plain(same));
     // What it is may be left out.
     send(&c, Method::POST, &path, body("", "", &[named("c")]))
@@ -229,7 +222,7 @@ async fn what_is_no_message_is_a_bad_request(c: Cluster) {
         &send(&c, Method::POST, &path, nameless).await,
         &["Required metadata.name: name or generateName is required"],
     );
-    let made = c.api().post(&path, config_map("b")).await.expect(201);
+    let made = c.create(&path, config_map("b")).await;
     let answer = send(
         &c,
         Method::PATCH,
@@ -238,7 +231,7 @@ async fn what_is_no_message_is_a_bad_request(c: Cluster) {
     )
     .await;
     answer.expect_error(415, "UnsupportedMediaType");
-    assert_eq!(c.api().get(&format!("{path}/b")).await.expect(200), made);
+    assert_eq!(c.read(&format!("{path}/b")).await, made);
 }
 
 async fn custom_resources_are_415(c: Cluster) {
@@ -254,13 +247,10 @@ async fn custom_resources_are_415(c: Cluster) {
         },
     });
     let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    c.api().post(crds, crd).await.expect(201);
+    c.create(crds, crd).await;
     let path = format!("/apis/{group}/v1/namespaces/{ns}/{plural}");
     let boat = body(&format!("{group}/v1"), "Boat", &[named("a")]);
     let reply = send(&c, Method::POST, &path, boat).await;
     reply.expect_error(415, "UnsupportedMediaType");
-    c.api()
-        .delete(&format!("{crds}/{plural}.{group}"), ())
-        .await
-        .expect(200);
+    c.delete(&format!("{crds}/{plural}.{group}")).await;
 }

@@ -1,9 +1,9 @@
 //! Sequences: a seed chooses a kind and some requests about two objects of it.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::draw::Draw;
-use crate::kinds::{Kind, Place};
+use crate::kinds::{Kind, Place, places};
 use crate::step::{Edit, OLD_VERSION, OTHER_UID, Step, UID, VERSION, Verb};
 
 /// Requests about objects of one kind.
@@ -226,54 +226,26 @@ fn query(draw: &mut Draw, verb: Verb) -> Vec<(&'static str, String)> {
 }
 
 fn options() -> Vec<Place> {
-    let place = |at, good: Value, bad: Value| {
-        let list = |value: Value| value.as_array().cloned().unwrap_or_default();
-        Place {
-            at,
-            good: list(good),
-            bad: list(bad),
-        }
-    };
-    vec![
-        place(
-            "/propagationPolicy",
-            json!(["Background", "Foreground", "Orphan"]),
-            json!(["Odd", "", 1]),
-        ),
-        place("/gracePeriodSeconds", json!([0, 30, 1]), json!([-1, "x"])),
-        place("/preconditions/uid", json!([UID]), json!([OTHER_UID, "x"])),
-        place(
-            "/preconditions/resourceVersion",
-            json!([VERSION]),
-            json!([OLD_VERSION, "x"]),
-        ),
-        place("/orphanDependents", json!([true, false]), json!(["x"])),
-        place("/dryRun", json!([["All"]]), json!([["odd"], "All"])),
-        place("/kind", json!([]), json!(["Odd", ""])),
-        place("/nosuch", json!([]), json!([1])),
-    ]
+    places! {
+        "/propagationPolicy": ["Background", "Foreground", "Orphan"] / ["Odd", "", 1],
+        "/gracePeriodSeconds": [0, 30, 1] / [-1, "x"],
+        "/preconditions/uid": [UID] / [OTHER_UID, "x"],
+        "/preconditions/resourceVersion": [VERSION] / [OLD_VERSION, "x"],
+        "/orphanDependents": [true, false] / ["x"],
+        "/dryRun": [["All"]] / [["odd"], "All"],
+        "/kind": [] / ["Odd", ""],
+        "/nosuch": [] / [1],
+    }
 }
 
 fn scale() -> Vec<Place> {
-    let place = |at, good: Value, bad: Value| {
-        let list = |value: Value| value.as_array().cloned().unwrap_or_default();
-        Place {
-            at,
-            good: list(good),
-            bad: list(bad),
-        }
-    };
-    vec![
-        place("/spec/replicas", json!([0, 2, 4]), json!([-1, "x", null, 20])),
-        place("/spec/replicas", json!([1, 3]), json!([1.5])),
-        place(
-            "/metadata/resourceVersion",
-            json!([VERSION]),
-            json!([OLD_VERSION, "x"]),
-        ),
-        place("/metadata/labels", json!([{"x": "y"}]), json!([{"bad key": "x"}])),
-        place("/metadata/uid", json!([UID]), json!([OTHER_UID])),
-        place("/status/replicas", json!([9]), json!(["x"])),
-        place("/spec", json!([]), json!([{}, null])),
-    ]
+    places! {
+        "/spec/replicas": [0, 2, 4] / [-1, "x", null, 20],
+        "/spec/replicas": [1, 3] / [1.5],
+        "/metadata/resourceVersion": [VERSION] / [OLD_VERSION, "x"],
+        "/metadata/labels": [{"x": "y"}] / [{"bad key": "x"}],
+        "/metadata/uid": [UID] / [OTHER_UID],
+        "/status/replicas": [9] / ["x"],
+        "/spec": [] / [{}, null],
+    }
 }

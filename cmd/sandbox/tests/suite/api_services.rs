@@ -1,9 +1,8 @@
 //! Several API services to one store, each with a watch cache of its own age.
 
-use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::client::{MAPS, create, get, names, sandbox, send, version, watch};
+use crate::client::{MAPS, create, delete, get, names, patch, post, sandbox, version, watch};
 
 #[tokio::test(start_paused = true)]
 async fn lagging_api_service_serves_stale_reads_from_its_cache() {
@@ -59,13 +58,7 @@ async fn one_collection_can_be_held_alone() {
     let mut maps = watch(&service, &format!("{MAPS}?watch=1&resourceVersion={start}")).await;
     let mut others = watch(&service, &format!("{secrets}?watch=1&resourceVersion={start}")).await;
     create(&service, "a").await;
-    send(
-        &service,
-        Method::POST,
-        secrets,
-        &json!({"metadata": {"name": "s"}}),
-    )
-    .await;
+    post(&service, secrets, &json!({"metadata": {"name": "s"}})).await;
     assert_eq!(others.brief().await.as_deref(), Some("ADDED s"));
     assert!(maps.is_quiet());
 }
@@ -76,14 +69,8 @@ async fn writes_through_a_lagging_api_service_use_the_latest_revision() {
     let (fresh, stale) = (sandbox.service(), sandbox.service());
     create(&fresh, "a").await;
     stale.lag().hold_all_at(1);
-    let (_, object) = send(
-        &stale,
-        Method::PATCH,
-        &format!("{MAPS}/a"),
-        &json!({"data": {"k": "v"}}),
-    )
-    .await;
+    let (_, object) = patch(&stale, &format!("{MAPS}/a"), &json!({"data": {"k": "v"}})).await;
     assert_eq!(object["data"]["k"], "v");
-    let (status, _) = send(&stale, Method::DELETE, &format!("{MAPS}/a"), &Value::Null).await;
+    let (status, _) = delete(&stale, &format!("{MAPS}/a")).await;
     assert_eq!(status, 200);
 }

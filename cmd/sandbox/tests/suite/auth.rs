@@ -7,7 +7,7 @@ use coxswain_sandbox::{ApiService, Authorization, Env, Options, Sandbox};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::{MAPS, get, names, send, send_with};
+use crate::client::{MAPS, delete, get, names, patch, post, send_with};
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
@@ -24,7 +24,7 @@ fn sandbox(authorization: Authorization) -> Sandbox {
 /// A token of the account `default`.
 async fn token(api_service: &ApiService, spec: Value) -> String {
     let path = format!("{ACCOUNTS}/default/token");
-    let (status, answer) = send(api_service, Method::POST, &path, &json!({"spec": spec})).await;
+    let (status, answer) = post(api_service, &path, &json!({"spec": spec})).await;
     assert_eq!(status, 201, "{answer}");
     answer["status"]["token"].as_str().expect("a token").to_owned()
 }
@@ -44,7 +44,7 @@ async fn get_with(api_service: &ApiService, token: &str, path: &str) -> (u16, Va
 async fn review(api_service: &ApiService, token: &str) -> Value {
     let body = json!({"spec": {"token": token}});
     let path = "/apis/authentication.k8s.io/v1/tokenreviews";
-    let (status, answer) = send(api_service, Method::POST, path, &body).await;
+    let (status, answer) = post(api_service, path, &body).await;
     assert_eq!(status, 201, "{answer}");
     answer["status"].clone()
 }
@@ -71,12 +71,9 @@ async fn an_account_that_waits_for_a_finalizer_loses_its_tokens() {
     let api_service = sandbox(Authorization::AlwaysAllow).service();
     let account = format!("{ACCOUNTS}/default");
     let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
-    assert_eq!(send(&api_service, Method::PATCH, &account, &hold).await.0, 200);
+    assert_eq!(patch(&api_service, &account, &hold).await.0, 200);
     let token = token(&api_service, json!({})).await;
-    assert_eq!(
-        send(&api_service, Method::DELETE, &account, &Value::Null).await.0,
-        200
-    );
+    assert_eq!(delete(&api_service, &account).await.0, 200);
     assert_eq!(get_with(&api_service, &token, MAPS).await.0, 200);
     tokio::time::advance(Duration::from_secs(62)).await;
     assert_eq!(get_with(&api_service, &token, MAPS).await.0, 401);
@@ -133,23 +130,14 @@ async fn the_certificate_authority_is_in_every_namespace() {
     let api_service = sandbox.service();
     let map = format!("{MAPS}/kube-root-ca.crt");
     assert_eq!(get(&api_service, &map).await.1["data"]["ca.crt"], "pem");
-    assert_eq!(
-        send(&api_service, Method::DELETE, &map, &Value::Null).await.0,
-        200
-    );
+    assert_eq!(delete(&api_service, &map).await.0, 200);
     assert_eq!(get(&api_service, &map).await.0, 200, "it comes back");
     let namespace = json!({"metadata": {"name": "new"}});
-    let (status, _) = send(&api_service, Method::POST, "/api/v1/namespaces", &namespace).await;
+    let (status, _) = post(&api_service, "/api/v1/namespaces", &namespace).await;
     assert_eq!(status, 201);
     let (_, list) = get(&api_service, "/api/v1/namespaces/new/configmaps").await;
     assert_eq!(names(&list), ["kube-root-ca.crt"]);
-    let (status, _) = send(
-        &api_service,
-        Method::DELETE,
-        "/api/v1/namespaces/new",
-        &Value::Null,
-    )
-    .await;
+    let (status, _) = delete(&api_service, "/api/v1/namespaces/new").await;
     assert_eq!(status, 200);
     assert_eq!(
         get(&api_service, "/api/v1/namespaces/new").await.0,
@@ -169,7 +157,7 @@ async fn rules_that_go_round_in_a_circle_stop() {
             "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"at": gathers}}]},
             "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": [name]}],
         });
-        let (status, answer) = send(&api_service, Method::POST, ROLES, &role).await;
+        let (status, answer) = post(&api_service, ROLES, &role).await;
         assert_eq!(status, 201, "{answer}");
     };
     make("a", "b").await;
@@ -178,7 +166,7 @@ async fn rules_that_go_round_in_a_circle_stop() {
     let before = sandbox.revision();
     let rules = json!({"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["other"]}]});
     let path = format!("{ROLES}/b");
-    assert_eq!(send(&api_service, Method::PATCH, &path, &rules).await.0, 200);
+    assert_eq!(patch(&api_service, &path, &rules).await.0, 200);
     assert!(
         sandbox.revision() <= before + 10,
         "{} writes",
@@ -203,13 +191,10 @@ async fn what_is_granted_counts_at_once() {
         "subjects": [{"kind": "User", "name": "bob"}],
     });
     let path = format!("{rbac}/rolebindings");
-    assert_eq!(send(&api_service, Method::POST, &path, &binding).await.0, 201);
+    assert_eq!(post(&api_service, &path, &binding).await.0, 201);
     assert_eq!(ask().await, 200);
     let path = format!("{rbac}/rolebindings/bob");
-    assert_eq!(
-        send(&api_service, Method::DELETE, &path, &Value::Null).await.0,
-        200
-    );
+    assert_eq!(delete(&api_service, &path).await.0, 200);
     assert_eq!(ask().await, 403);
 }
 
@@ -233,7 +218,7 @@ async fn audit_records_requests_and_not_reviews() {
     let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
     let attributes = json!({"namespace": "default", "verb": "get", "resource": "secrets"});
     let body = json!({"spec": {"user": "bob", "resourceAttributes": attributes}});
-    assert_eq!(send(&api_service, Method::POST, path, &body).await.0, 201);
+    assert_eq!(post(&api_service, path, &body).await.0, 201);
     let account = "system:serviceaccount:default:default";
     assert_eq!(
         *records.lock().expect("no panic"),

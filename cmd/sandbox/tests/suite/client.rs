@@ -51,9 +51,27 @@ pub async fn get(service: &ApiService, path: &str) -> (u16, Value) {
     send(service, Method::GET, path, &Value::Null).await
 }
 
+pub async fn post(service: &ApiService, path: &str, body: &Value) -> (u16, Value) {
+    send(service, Method::POST, path, body).await
+}
+
+pub async fn put(service: &ApiService, path: &str, body: &Value) -> (u16, Value) {
+    send(service, Method::PUT, path, body).await
+}
+
+/// Sends a merge patch.
+pub async fn patch(service: &ApiService, path: &str, body: &Value) -> (u16, Value) {
+    send(service, Method::PATCH, path, body).await
+}
+
+/// Sends a `DELETE` without options.
+pub async fn delete(service: &ApiService, path: &str) -> (u16, Value) {
+    send(service, Method::DELETE, path, &Value::Null).await
+}
+
 /// Creates a `ConfigMap` in `default`, and returns its resourceVersion.
 pub async fn create(service: &ApiService, name: &str) -> u64 {
-    let (status, object) = send(service, Method::POST, MAPS, &json!({"metadata": {"name": name}})).await;
+    let (status, object) = post(service, MAPS, &json!({"metadata": {"name": name}})).await;
     assert_eq!(status, 201, "{object}");
     version(&object)
 }

@@ -5,14 +5,14 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use coxswain_sandbox::ApiService;
 use futures_util::FutureExt as _;
-use http::{Method, Request};
+use http::Request;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
-use crate::client::{elapsed, get, names, sandbox, send, watch};
+use crate::client::{delete, elapsed, get, names, patch, post, sandbox, watch};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -29,7 +29,7 @@ fn crd(plural: &str, group: &str, kind: &str, versions: &Value) -> Value {
 }
 
 async fn define(service: &ApiService, definition: &Value) {
-    let (status, answer) = send(service, Method::POST, CRDS, definition).await;
+    let (status, answer) = post(service, CRDS, definition).await;
     assert_eq!(status, 201, "{answer}");
 }
 
@@ -49,15 +49,9 @@ async fn a_definition_whose_stored_version_is_not_served_goes_with_its_instances
     let service = sandbox().service();
     let versions = json!([version("v1", true, false), version("v2", false, true)]);
     define(&service, &crd("widgets", "x.io", "Widget", &versions)).await;
-    let (status, made) = send(&service, Method::POST, WIDGETS, &widget("a")).await;
+    let (status, made) = post(&service, WIDGETS, &widget("a")).await;
     assert_eq!(status, 201, "{made}");
-    send(
-        &service,
-        Method::DELETE,
-        &format!("{CRDS}/widgets.x.io"),
-        &Value::Null,
-    )
-    .await;
+    delete(&service, &format!("{CRDS}/widgets.x.io")).await;
     let (status, left) = get(&service, &format!("{CRDS}/widgets.x.io")).await;
     assert_eq!(status, 404, "{left}");
 }
@@ -67,17 +61,16 @@ async fn a_namespace_is_not_gone_before_its_custom_resources_of_an_unserved_stor
     let service = sandbox().service();
     let versions = json!([version("v1", true, false), version("v2", false, true)]);
     define(&service, &crd("widgets", "x.io", "Widget", &versions)).await;
-    send(
+    post(
         &service,
-        Method::POST,
         "/api/v1/namespaces",
         &json!({"metadata": {"name": "n"}}),
     )
     .await;
     let path = "/apis/x.io/v1/namespaces/n/widgets";
-    let (status, made) = send(&service, Method::POST, path, &widget("a")).await;
+    let (status, made) = post(&service, path, &widget("a")).await;
     assert_eq!(status, 201, "{made}");
-    send(&service, Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await;
+    delete(&service, "/api/v1/namespaces/n").await;
     let (_, list) = get(&service, "/apis/x.io/v1/widgets").await;
     assert!(names(&list).is_empty(), "in no namespace: {list}");
 }
@@ -87,13 +80,7 @@ async fn a_namespace_is_not_gone_before_its_custom_resources_of_an_unserved_stor
 async fn a_definition_that_was_never_established_can_be_deleted() {
     let service = sandbox().service();
     let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
-    let (status, answer) = send(
-        &service,
-        Method::POST,
-        leases,
-        &json!({"metadata": {"name": "l"}}),
-    )
-    .await;
+    let (status, answer) = post(&service, leases, &json!({"metadata": {"name": "l"}})).await;
     assert_eq!(status, 201, "{answer}");
     let mut definition = crd(
         "leases",
@@ -103,13 +90,7 @@ async fn a_definition_that_was_never_established_can_be_deleted() {
     );
     definition["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, a test"});
     define(&service, &definition).await;
-    send(
-        &service,
-        Method::DELETE,
-        &format!("{CRDS}/leases.coordination.k8s.io"),
-        &Value::Null,
-    )
-    .await;
+    delete(&service, &format!("{CRDS}/leases.coordination.k8s.io")).await;
     let (status, left) = get(&service, &format!("{CRDS}/leases.coordination.k8s.io")).await;
     assert_eq!(status, 404, "{left}");
     assert_eq!(
@@ -136,13 +117,7 @@ async fn nothing_is_created_of_a_definition_that_is_gone() {
     let mut slow = service.clone();
     let mut slow = Box::pin(slow.call(request));
     assert!((&mut slow).now_or_never().is_none(), "it waits for the body");
-    send(
-        &service,
-        Method::DELETE,
-        &format!("{CRDS}/widgets.x.io"),
-        &Value::Null,
-    )
-    .await;
+    delete(&service, &format!("{CRDS}/widgets.x.io")).await;
     let (status, _) = get(&service, &format!("{CRDS}/widgets.x.io")).await;
     assert_eq!(status, 404);
     give.send(()).expect("it waits");
@@ -159,15 +134,9 @@ async fn a_watch_of_custom_resources_ends_with_their_definition() {
     let service = sandbox().service();
     define(&service, &widgets()).await;
     let mut events = watch(&service, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
-    send(&service, Method::POST, WIDGETS, &widget("a")).await;
+    post(&service, WIDGETS, &widget("a")).await;
     assert_eq!(events.brief().await.as_deref(), Some("ADDED a"));
-    send(
-        &service,
-        Method::DELETE,
-        &format!("{CRDS}/widgets.x.io"),
-        &Value::Null,
-    )
-    .await;
+    delete(&service, &format!("{CRDS}/widgets.x.io")).await;
     assert_eq!(events.brief().await.as_deref(), Some("DELETED a"));
     let (end, seconds) = elapsed(events.brief()).await;
     assert!(end.is_none() && seconds < 60, "{seconds} seconds later: {end:?}");
@@ -209,18 +178,12 @@ async fn instances_do_not_outlive_their_definition() {
             let service = service.clone();
             creators.spawn(async move {
                 for n in 0..30 {
-                    send(&service, Method::POST, WIDGETS, &widget(&format!("a{c}-{n}"))).await;
+                    post(&service, WIDGETS, &widget(&format!("a{c}-{n}"))).await;
                 }
             });
         }
         tokio::task::yield_now().await;
-        send(
-            &service,
-            Method::DELETE,
-            &format!("{CRDS}/widgets.x.io"),
-            &Value::Null,
-        )
-        .await;
+        delete(&service, &format!("{CRDS}/widgets.x.io")).await;
         creators.join_all().await;
         let (status, left) = get(&service, &format!("{CRDS}/widgets.x.io")).await;
         assert_eq!(
@@ -244,15 +207,9 @@ async fn a_watch_does_not_go_on_with_a_definition_that_came_back() {
     let service = sandbox().service();
     define(&service, &widgets()).await;
     let mut events = watch(&service, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
-    send(
-        &service,
-        Method::DELETE,
-        &format!("{CRDS}/widgets.x.io"),
-        &Value::Null,
-    )
-    .await;
+    delete(&service, &format!("{CRDS}/widgets.x.io")).await;
     define(&service, &widgets()).await;
-    send(&service, Method::POST, WIDGETS, &widget("b")).await;
+    post(&service, WIDGETS, &widget("b")).await;
     let (next, seconds) = elapsed(events.brief()).await;
     assert!(
         next.is_none() && seconds < 60,
@@ -268,7 +225,7 @@ async fn a_watch_ends_when_its_version_is_no_longer_served() {
     define(&service, &crd("widgets", "x.io", "Widget", &versions(true))).await;
     let mut events = watch(&service, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
     let change = json!({"spec": {"versions": versions(false)}});
-    let (status, answer) = send(&service, Method::PATCH, &format!("{CRDS}/widgets.x.io"), &change).await;
+    let (status, answer) = patch(&service, &format!("{CRDS}/widgets.x.io"), &change).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(get(&service, WIDGETS).await.0, 404);
     let (next, seconds) = elapsed(events.brief()).await;
@@ -283,17 +240,11 @@ async fn a_watch_ends_when_its_version_is_no_longer_served() {
 async fn a_definition_that_serves_nothing_goes_with_its_instances() {
     let service = sandbox().service();
     define(&service, &widgets()).await;
-    send(&service, Method::POST, WIDGETS, &widget("a")).await;
+    post(&service, WIDGETS, &widget("a")).await;
     let change = json!({"spec": {"versions": [version("v1", false, true)]}});
-    let (status, answer) = send(&service, Method::PATCH, &format!("{CRDS}/widgets.x.io"), &change).await;
+    let (status, answer) = patch(&service, &format!("{CRDS}/widgets.x.io"), &change).await;
     assert_eq!(status, 200, "{answer}");
-    send(
-        &service,
-        Method::DELETE,
-        &format!("{CRDS}/widgets.x.io"),
-        &Value::Null,
-    )
-    .await;
+    delete(&service, &format!("{CRDS}/widgets.x.io")).await;
     let (status, left) = get(&service, &format!("{CRDS}/widgets.x.io")).await;
     assert_eq!(status, 404, "{left}");
 }

@@ -1,10 +1,9 @@
 //! The bounded past: compaction, expired pages, watchers that are too slow.
 
 use coxswain_sandbox::Limits;
-use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::client::{MAPS, create, get, names, sandbox, sandbox_with, send, version, watch};
+use crate::client::{MAPS, create, delete, get, names, sandbox, sandbox_with, version, watch};
 
 #[tokio::test(start_paused = true)]
 async fn after_compaction_an_old_watch_gets_410_and_a_new_one_works() {
@@ -37,7 +36,7 @@ async fn a_page_of_a_compacted_list_gets_410_and_a_token_to_go_on_with() {
         .as_str()
         .expect("more to come")
         .to_owned();
-    send(&service, Method::DELETE, &format!("{MAPS}/c"), &Value::Null).await;
+    delete(&service, &format!("{MAPS}/c")).await;
     let (_, rest) = get(&service, &format!("{MAPS}?limit=9&continue={token}")).await;
     assert_eq!(
         (names(&rest), version(&rest)),

@@ -7,7 +7,7 @@ use http::Method;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::client::{get, sandbox, send, version, watch};
+use crate::client::{delete, get, patch, post, put, sandbox, send, version, watch};
 
 const NAMESPACES: [&str; 2] = ["default", "kube-system"];
 
@@ -69,7 +69,7 @@ async fn perform(service: &ApiService, n: usize, request: &Request) -> (u16, Val
     match &request.action {
         Action::Create { finalizers } => {
             let body = json!({"metadata": {"name": name, "finalizers": finalizers}});
-            send(service, Method::POST, &collection, &body).await
+            post(service, &collection, &body).await
         }
         Action::Put { fresh, finalizers } => {
             let claimed = if *fresh {
@@ -78,9 +78,8 @@ async fn perform(service: &ApiService, n: usize, request: &Request) -> (u16, Val
                 json!("2")
             };
             let metadata = json!({"name": name, "finalizers": finalizers, "resourceVersion": claimed});
-            send(
+            put(
                 service,
-                Method::PUT,
                 &path,
                 &json!({"metadata": metadata, "data": {"n": n.to_string()}}),
             )
@@ -94,7 +93,7 @@ async fn perform(service: &ApiService, n: usize, request: &Request) -> (u16, Val
             if let Some(finalizers) = finalizers {
                 merge["metadata"] = json!({"finalizers": finalizers});
             }
-            send(service, Method::PATCH, &path, &merge).await
+            patch(service, &path, &merge).await
         }
         Action::Delete { policy, uid } => {
             let mut options = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
@@ -111,7 +110,7 @@ async fn perform(service: &ApiService, n: usize, request: &Request) -> (u16, Val
             }
             send(service, Method::DELETE, &path, &options).await
         }
-        Action::DeleteCollection => send(service, Method::DELETE, &collection, &Value::Null).await,
+        Action::DeleteCollection => delete(service, &collection).await,
     }
 }
 

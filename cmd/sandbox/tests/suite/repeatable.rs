@@ -1,28 +1,19 @@
 //! The same seed and the same requests give the same answers, to the byte.
 
-use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::{MAPS, get, sandbox, send};
+use crate::client::{MAPS, get, post, sandbox};
 
 async fn run() -> Vec<(u16, Value)> {
     let api_service = sandbox().service();
     let mut transcript = Vec::new();
     for n in 0..5 {
         let map = json!({"metadata": {"generateName": "map-"}, "data": {"n": n.to_string()}});
-        transcript.push(send(&api_service, Method::POST, MAPS, &map).await);
+        transcript.push(post(&api_service, MAPS, &map).await);
         tokio::time::advance(std::time::Duration::from_secs(3)).await;
     }
     let service = json!({"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}});
-    transcript.push(
-        send(
-            &api_service,
-            Method::POST,
-            "/api/v1/namespaces/default/services",
-            &service,
-        )
-        .await,
-    );
+    transcript.push(post(&api_service, "/api/v1/namespaces/default/services", &service).await);
     transcript.push(get(&api_service, MAPS).await);
     transcript
 }

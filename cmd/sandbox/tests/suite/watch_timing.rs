@@ -1,9 +1,8 @@
 //! What a watch does as time passes.
 
-use http::Method;
 use serde_json::json;
 
-use crate::client::{MAPS, create, elapsed, get, sandbox, send, version, watch};
+use crate::client::{MAPS, create, elapsed, get, post, sandbox, version, watch};
 
 #[tokio::test(start_paused = true)]
 async fn bookmarks_come_every_minute_and_shortly_before_the_deadline() {
@@ -12,13 +11,7 @@ async fn bookmarks_come_every_minute_and_shortly_before_the_deadline() {
     let from = version(&list);
     // Something has changed since, elsewhere: a bookmark has something to say.
     let secret = json!({"metadata": {"name": "elsewhere"}});
-    send(
-        &service,
-        Method::POST,
-        "/api/v1/namespaces/default/secrets",
-        &secret,
-    )
-    .await;
+    post(&service, "/api/v1/namespaces/default/secrets", &secret).await;
     let now = from + 1;
     let path = format!("{MAPS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={from}");
     let mut events = watch(&service, &path).await;

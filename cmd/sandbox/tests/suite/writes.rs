@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::client::{MAPS, create, get, sandbox, send, version, watch};
+use crate::client::{MAPS, create, delete, get, patch, post, put, sandbox, send, version, watch};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -17,7 +17,7 @@ async fn an_object_is_not_reached_around_its_namespace() {
     let around = "/api/v1/namespaces//configmaps/default%2Fa";
     let (status, found) = get(&api_service, around).await;
     assert_ne!(status, 200, "{found}");
-    send(&api_service, Method::DELETE, around, &Value::Null).await;
+    delete(&api_service, around).await;
     assert_eq!(
         get(&api_service, &format!("{MAPS}/a")).await.0,
         200,
@@ -27,7 +27,7 @@ async fn an_object_is_not_reached_around_its_namespace() {
 
 async fn pod(api_service: &coxswain_sandbox::ApiService, name: &str) {
     let pod = json!({"metadata": {"name": name}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
-    let (status, answer) = send(api_service, Method::POST, PODS, &pod).await;
+    let (status, answer) = post(api_service, PODS, &pod).await;
     assert_eq!(status, 201, "{answer}");
 }
 
@@ -39,9 +39,8 @@ fn eviction(options: &Value) -> Value {
 async fn an_empty_dry_run_list_is_no_dry_run() {
     let api_service = sandbox().service();
     pod(&api_service, "p").await;
-    let (status, answer) = send(
+    let (status, answer) = post(
         &api_service,
-        Method::POST,
         &format!("{PODS}/p/eviction"),
         &eviction(&json!({"dryRun": []})),
     )
@@ -58,9 +57,8 @@ async fn an_empty_dry_run_list_is_no_dry_run() {
 async fn an_unknown_dry_run_of_an_eviction_is_refused() {
     let api_service = sandbox().service();
     pod(&api_service, "p").await;
-    let (status, answer) = send(
+    let (status, answer) = post(
         &api_service,
-        Method::POST,
         &format!("{PODS}/p/eviction"),
         &eviction(&json!({"dryRun": ["Some"]})),
     )
@@ -73,10 +71,10 @@ async fn the_second_eviction_of_a_pod_changes_nothing() {
     let api_service = sandbox().service();
     pod(&api_service, "p").await;
     let path = format!("{PODS}/p/eviction");
-    send(&api_service, Method::POST, &path, &eviction(&json!({}))).await;
+    post(&api_service, &path, &eviction(&json!({}))).await;
     let (_, first) = get(&api_service, &format!("{PODS}/p")).await;
     tokio::time::advance(std::time::Duration::from_secs(5)).await;
-    send(&api_service, Method::POST, &path, &eviction(&json!({}))).await;
+    post(&api_service, &path, &eviction(&json!({}))).await;
     let (_, second) = get(&api_service, &format!("{PODS}/p")).await;
     assert_eq!(version(&first), version(&second));
 }
@@ -86,21 +84,14 @@ async fn the_second_eviction_of_a_pod_changes_nothing() {
 async fn finalize_of_a_stale_namespace_is_a_conflict() {
     let api_service = sandbox().service();
     let path = "/api/v1/namespaces/n";
-    let (_, old) = send(
+    let (_, old) = post(
         &api_service,
-        Method::POST,
         "/api/v1/namespaces",
         &json!({"metadata": {"name": "n"}}),
     )
     .await;
-    send(
-        &api_service,
-        Method::PATCH,
-        path,
-        &json!({"metadata": {"labels": {"a": "b"}}}),
-    )
-    .await;
-    let (status, answer) = send(&api_service, Method::PUT, &format!("{path}/finalize"), &old).await;
+    patch(&api_service, path, &json!({"metadata": {"labels": {"a": "b"}}})).await;
+    let (status, answer) = put(&api_service, &format!("{path}/finalize"), &old).await;
     assert_eq!(status, 409, "{answer}");
 }
 
@@ -109,31 +100,18 @@ async fn finalize_of_a_stale_namespace_is_a_conflict() {
 async fn the_second_delete_of_a_namespace_changes_nothing() {
     let api_service = sandbox().service();
     let path = "/api/v1/namespaces/n";
-    send(
+    post(
         &api_service,
-        Method::POST,
         "/api/v1/namespaces",
         &json!({"metadata": {"name": "n"}}),
     )
     .await;
     // Something in it keeps it for a while.
     let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}});
-    send(&api_service, Method::POST, &format!("{path}/configmaps"), &held).await;
-    send(
-        &api_service,
-        Method::DELETE,
-        &format!("{path}?propagationPolicy=Foreground"),
-        &Value::Null,
-    )
-    .await;
+    post(&api_service, &format!("{path}/configmaps"), &held).await;
+    delete(&api_service, &format!("{path}?propagationPolicy=Foreground")).await;
     let (_, first) = get(&api_service, path).await;
-    send(
-        &api_service,
-        Method::DELETE,
-        &format!("{path}?propagationPolicy=Orphan"),
-        &Value::Null,
-    )
-    .await;
+    delete(&api_service, &format!("{path}?propagationPolicy=Orphan")).await;
     let (_, second) = get(&api_service, path).await;
     assert_eq!(first["metadata"], second["metadata"]);
 }
@@ -166,9 +144,8 @@ async fn the_deepest_object_is_still_an_object() {
     let crd = json!({"metadata": {"name": "widgets.x.io"}, "spec": {"group": "x.io", "scope": "Namespaced",
         "names": {"plural": "widgets", "kind": "Widget"},
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
-    send(
+    post(
         &api_service,
-        Method::POST,
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         &crd,
     )
@@ -179,21 +156,15 @@ async fn the_deepest_object_is_still_an_object() {
         let name = format!("w{depth}");
         let nested = (0..depth).fold(json!(1), |inner, _| json!({"a": inner}));
         let object = json!({"apiVersion": "x.io/v1", "kind": "Widget", "metadata": {"name": name, "finalizers": ["x.io/f"]}, "spec": nested});
-        let (status, _) = send(&api_service, Method::POST, path, &object).await;
+        let (status, _) = post(&api_service, path, &object).await;
         if status != 201 {
             continue;
         }
         accepted += 1;
         let one = format!("{path}/{name}");
-        let (status, answer) = send(
-            &api_service,
-            Method::PATCH,
-            &one,
-            &json!({"metadata": {"labels": {"a": "b"}}}),
-        )
-        .await;
+        let (status, answer) = patch(&api_service, &one, &json!({"metadata": {"labels": {"a": "b"}}})).await;
         assert_eq!(status, 200, "depth {depth}: {answer}");
-        send(&api_service, Method::DELETE, &one, &Value::Null).await;
+        delete(&api_service, &one).await;
         assert_eq!(
             get(&api_service, &one).await.0,
             200,
@@ -210,16 +181,15 @@ async fn nobody_marks_an_object_by_an_update() {
     pod(&api_service, "p").await;
     for path in [format!("{PODS}/p"), format!("{PODS}/p/status")] {
         let mark = json!({"metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}});
-        send(&api_service, Method::PATCH, &path, &mark).await;
+        patch(&api_service, &path, &mark).await;
         let (status, pod) = get(&api_service, &format!("{PODS}/p")).await;
         assert_eq!(status, 200, "{path}");
         assert!(pod["metadata"]["deletionTimestamp"].is_null(), "{path}");
     }
-    send(&api_service, Method::DELETE, &format!("{PODS}/p"), &Value::Null).await;
+    delete(&api_service, &format!("{PODS}/p")).await;
     for path in [format!("{PODS}/p"), format!("{PODS}/p/status")] {
-        send(
+        patch(
             &api_service,
-            Method::PATCH,
             &path,
             &json!({"metadata": {"deletionGracePeriodSeconds": 0, "labels": {"x": "y"}}}),
         )
@@ -234,10 +204,10 @@ async fn nobody_marks_an_object_by_an_update() {
 async fn a_service_turns_into_an_external_name_and_back() {
     let api_service = sandbox().service();
     let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
-    let (_, mut made) = send(&api_service, Method::POST, SERVICES, &service).await;
+    let (_, mut made) = post(&api_service, SERVICES, &service).await;
     made["spec"]["type"] = "ExternalName".into();
     made["spec"]["externalName"] = "a.b".into();
-    let (status, answer) = send(&api_service, Method::PUT, &format!("{SERVICES}/s"), &made).await;
+    let (status, answer) = put(&api_service, &format!("{SERVICES}/s"), &made).await;
     assert_eq!(
         (status, &answer["spec"]["clusterIP"]),
         (200, &Value::Null),
@@ -273,21 +243,14 @@ async fn a_busy_watch_ends_at_its_timeout_too() {
 async fn a_namespace_goes_while_its_content_is_being_written() {
     for round in 0..40 {
         let api_service = sandbox().service();
-        send(
+        post(
             &api_service,
-            Method::POST,
             "/api/v1/namespaces",
             &json!({"metadata": {"name": "n"}}),
         )
         .await;
         let path = "/api/v1/namespaces/n/configmaps";
-        send(
-            &api_service,
-            Method::POST,
-            path,
-            &json!({"metadata": {"name": "m"}}),
-        )
-        .await;
+        post(&api_service, path, &json!({"metadata": {"name": "m"}})).await;
         let (started, mut running) = tokio::sync::mpsc::channel(4);
         let mut writers = JoinSet::new();
         for w in 0..4 {
@@ -295,11 +258,7 @@ async fn a_namespace_goes_while_its_content_is_being_written() {
             writers.spawn(async move {
                 for n in 0..300 {
                     let change = json!({"data": {format!("w{w}"): n.to_string()}});
-                    if send(&api_service, Method::PATCH, &format!("{path}/m"), &change)
-                        .await
-                        .0
-                        == 404
-                    {
+                    if patch(&api_service, &format!("{path}/m"), &change).await.0 == 404 {
                         return;
                     }
                     let _ = started.try_send(());
@@ -307,9 +266,9 @@ async fn a_namespace_goes_while_its_content_is_being_written() {
             });
         }
         running.recv().await.expect("a write");
-        send(&api_service, Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await;
+        delete(&api_service, "/api/v1/namespaces/n").await;
         writers.join_all().await;
-        send(&api_service, Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await;
+        delete(&api_service, "/api/v1/namespaces/n").await;
         let (status, left) = get(&api_service, "/api/v1/namespaces/n").await;
         assert_eq!(status, 404, "round {round}: {left}");
     }
@@ -320,12 +279,12 @@ async fn a_namespace_goes_while_its_content_is_being_written() {
 async fn an_object_is_marked_once() {
     let api_service = sandbox().service();
     let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}});
-    send(&api_service, Method::POST, MAPS, &held).await;
+    post(&api_service, MAPS, &held).await;
     let path = format!("{MAPS}/held");
-    let (_, first) = send(&api_service, Method::DELETE, &path, &Value::Null).await;
+    let (_, first) = delete(&api_service, &path).await;
     tokio::time::advance(std::time::Duration::from_secs(10)).await;
     let foreground = format!("{path}?propagationPolicy=Foreground");
-    let (_, second) = send(&api_service, Method::DELETE, &foreground, &Value::Null).await;
+    let (_, second) = delete(&api_service, &foreground).await;
     assert_ne!(version(&first), version(&second), "it has one finalizer more");
     assert_eq!(
         first["metadata"]["deletionTimestamp"],
@@ -339,7 +298,7 @@ async fn a_shortened_period_does_not_end_in_the_past() {
     let api_service = sandbox().service();
     pod(&api_service, "p").await;
     let path = format!("{PODS}/p");
-    let (_, first) = send(&api_service, Method::DELETE, &path, &Value::Null).await;
+    let (_, first) = delete(&api_service, &path).await;
     assert_eq!(first["metadata"]["deletionTimestamp"], "2027-01-15T08:00:30Z");
     tokio::time::advance(std::time::Duration::from_secs(20)).await;
     let (_, second) = send(

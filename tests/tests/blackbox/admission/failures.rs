@@ -1,54 +1,50 @@
-//! Webhooks that hang, lie or die: the client is told, or the write goes on without them, and the server lives.
+//! Webhook calls that fail: the write fails or proceeds by the failure policy, and other requests are not delayed.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use coxswain_tests::fixtures::{config_map, core, with};
-use coxswain_tests::webhook::{Said, Webhook, allow};
+use coxswain_tests::webhook::{Response, Webhook, allow, change, deny};
 use coxswain_tests::{Cluster, Need, Reply, Test, test, time};
-use futures_util::future::{Either, select};
-use http::Request;
-use http::header::CONTENT_TYPE;
-use http_body_util::BodyExt as _;
-use kube::client::Body;
+use futures_util::future::{Either, join, select};
+use http::Method;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
 
 use super::{NAME, hooked};
-use crate::expect::speaks_1_36;
+use crate::expect::is_1_36;
 
-/// Number of bytes of an answer that the sandbox reads.
-const MOST: usize = 8 * 1024 * 1024;
+/// Maximum number of bytes that the sandbox reads of an answer.
+const ANSWER_MAX: usize = 8 * 1024 * 1024;
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(nobody_there),
-        test!(a_certificate_of_somebody_else),
-        test!(a_certificate_for_another_name),
-        test!(a_certificate_that_is_its_own_authority),
-        test!(a_server_that_speaks_no_tls),
-        test!(a_server_that_never_answers_a_call),
-        test!(a_request_that_has_little_time).since(1, 30),
-        test!(a_bundle_that_is_none),
-        test!(a_webhook_that_hangs),
-        test!(a_webhook_that_never_ends).needs(Need::Sandbox),
-        test!(a_webhook_that_says_too_much).needs(Need::Sandbox),
-        test!(a_webhook_that_closes),
-        test!(errors_of_http),
-        test!(answers_that_are_none),
-        test!(answers_that_do_not_fit),
-        test!(a_patch_that_is_none).since(1, 22),
-        test!(a_failure_that_is_ignored),
-        test!(what_is_ignored_is_not_believed),
-        test!(others_do_not_wait),
+        test!(refused_connection_fails_the_write),
+        test!(untrusted_certificates_fail_the_write),
+        test!(self_signed_certificate_in_the_bundle_is_trusted),
+        test!(invalid_ca_bundle_fails_the_write),
+        test!(server_without_tls_fails_the_write),
+        test!(webhook_timeout_fails_the_write),
+        test!(request_timeout_takes_precedence_over_failure_policy).since(1, 30),
+        test!(endless_and_oversized_answers_fail_the_write).needs(Need::Sandbox),
+        test!(closed_connection_fails_the_write),
+        test!(http_errors_fail_the_write),
+        test!(malformed_reviews_fail_the_write),
+        test!(inconsistent_responses_fail_the_write),
+        test!(undecodable_patch_fails_the_write).since(1, 22),
+        test!(failure_policy_ignore_allows_the_write),
+        test!(failure_policy_ignore_does_not_cover_denials_and_patches),
+        test!(slow_webhook_does_not_block_other_requests),
     ]
 }
 
-/// Asserts that the call of the webhook failed, and what the message says after that.
+/// Asserts that the call of the webhook failed, with a message that continues with `why`.
 #[track_caller]
 fn failed(c: &Cluster, reply: &Reply, why: &str) {
     reply.expect_error(500, "InternalError");
-    // Older ones do not say what they were about to do.
-    let why = if speaks_1_36(c) { why } else { "" };
+    // Older servers do not name the failed operation.
+    let why = if is_1_36(c) { why } else { "" };
     let start = format!("Internal error occurred: failed calling webhook {NAME:?}: {why}");
     reply.check(reply.message().starts_with(&start), &format!("expected {start}"));
     let cause = reply.json()["details"]["causes"][0]["message"].clone();
@@ -57,276 +53,218 @@ fn failed(c: &Cluster, reply: &Reply, why: &str) {
     reply.check(cause == shown, "expected the message as a cause");
 }
 
-/// A namespace with one webhook whose configuration is changed.
+async fn create(c: &Cluster, ns: &str) -> Reply {
+    c.api().post(&core(ns, "configmaps"), config_map("a")).await
+}
+
+/// Creates a namespace with one validating webhook whose entry in the configuration is changed.
 async fn changed(
     c: &Cluster,
-    speak: impl Fn(&str, &Value) -> Said + Send + Sync + 'static,
+    respond: impl Fn(&str, &Value) -> Response + Send + Sync + 'static,
     change: impl FnOnce(&mut Value),
 ) -> (String, Webhook) {
     let ns = c.namespace().await;
-    let webhook = Webhook::start(speak).await;
+    let webhook = Webhook::start(respond).await;
     let mut hook = webhook.hook(NAME, "/", &["configmaps"]);
-    // The one that tells that the configuration is known works in any case.
-    hook["objectSelector"] = json!({"matchExpressions": [{"key": "known", "operator": "DoesNotExist"}]});
     change(&mut hook);
     webhook.install(c, &ns, "Validating", &ns, vec![hook]).await;
     (ns, webhook)
 }
 
-/// Sends the same request to two namespaces and returns the reply of the first. It must arrive before that of the second, whose
-/// webhook has a longer timeout.
-async fn replied_first(c: &Cluster, first: &str, second: &str) -> Reply {
-    let post = async |ns: &str| c.api().post(&core(ns, "configmaps"), config_map("a")).await;
-    let start = time::now();
-    match select(pin!(post(first)), pin!(post(second))).await {
-        Either::Left((reply, _)) => {
-            println!(
-                "reply after a webhook timeout of one second: {:?}",
-                start.elapsed()
-            );
-            reply
-        }
-        Either::Right((reply, _)) => panic!("a timeout of 30 s ended before one of 1 s: {reply}"),
+/// Creates a namespace with one validating webhook that allows everything, with a changed `clientConfig`.
+async fn with_client(c: &Cluster, client: Value) -> (String, Webhook) {
+    changed(
+        c,
+        |_, _| allow(),
+        |hook| hook["clientConfig"] = with(hook["clientConfig"].take(), client),
+    )
+    .await
+}
+
+async fn refused_connection_fails_the_write(c: Cluster) {
+    // No process can listen on port 1.
+    let (ns, webhook) = with_client(&c, json!({"url": "https://127.0.0.1:1/x"})).await;
+    let url = "\"https://127.0.0.1:1/x?timeout=10s\"";
+    let why =
+        format!("failed to call webhook: Post {url}: dial tcp 127.0.0.1:1: connect: connection refused");
+    failed(&c, &create(&c, &ns).await, &why);
+    c.expect_absent(&core(&ns, "configmaps/a")).await;
+    assert_eq!(webhook.requests(), Vec::<Value>::new());
+}
+
+async fn untrusted_certificates_fail_the_write(c: Cluster) {
+    let other = Webhook::start(|_, _| allow()).await;
+    let other_name = Webhook::start_as(&["example.com"], |_, _| allow()).await;
+    let (own, recreated) = (
+        Webhook::start_self_signed(|_, _| allow()).await,
+        Webhook::start_self_signed(|_, _| allow()).await,
+    );
+    for (webhook, client, why) in [
+        (
+            &other,
+            json!({"caBundle": other.client("/")["caBundle"]}),
+            "x509: certificate signed by unknown authority",
+        ),
+        (&other_name, other_name.client("/"), "x509: "),
+        // The bundle holds another certificate with the same name.
+        (
+            &recreated,
+            with(own.client("/"), json!({"url": recreated.client("/")["url"]})),
+            "x509: ",
+        ),
+    ] {
+        let (ns, default) = with_client(&c, client).await;
+        let reply = create(&c, &ns).await;
+        failed(&c, &reply, "failed to call webhook: Post ");
+        reply.check(reply.message().contains(why), why);
+        assert_eq!((webhook.requests(), default.requests()), (vec![], vec![]));
     }
 }
 
-async fn nobody_there(c: Cluster) {
-    let (ns, webhook) = changed(
-        &c,
-        |_, _| allow(),
-        // A port that nobody can listen on.
-        |hook| hook["clientConfig"]["url"] = "https://127.0.0.1:1/x".into(),
-    )
-    .await;
-    let path = core(&ns, "configmaps");
-    let reply = c.api().post(&path, config_map("a")).await;
-    failed(
-        &c,
-        &reply,
-        "failed to call webhook: Post \"https://127.0.0.1:1/x?timeout=10s\": dial tcp 127.0.0.1:1: connect: connection refused",
-    );
-    c.api()
-        .get(&format!("{path}/a"))
-        .await
-        .expect_error(404, "NotFound");
-    assert_eq!(webhook.requests(), Vec::<Value>::new());
-}
-
-async fn a_certificate_of_somebody_else(c: Cluster) {
-    let other = Webhook::start(|_, _| allow()).await;
-    let bundle = other.client("/")["caBundle"].clone();
-    let (ns, webhook) = changed(
-        &c,
-        |_, _| allow(),
-        |hook| hook["clientConfig"]["caBundle"] = bundle,
-    )
-    .await;
-    let reply = c.api().post(&core(&ns, "configmaps"), config_map("a")).await;
-    failed(&c, &reply, "failed to call webhook: Post ");
-    let why = "x509: certificate signed by unknown authority";
-    reply.check(reply.message().contains(why), why);
-    assert_eq!(webhook.requests(), Vec::<Value>::new());
-}
-
-async fn a_certificate_for_another_name(c: Cluster) {
-    let other = Webhook::start_as(&["example.com"], |_, _| allow()).await;
-    let client = other.client("/");
-    let (ns, _webhook) = changed(&c, |_, _| allow(), |hook| hook["clientConfig"] = client).await;
-    let reply = c.api().post(&core(&ns, "configmaps"), config_map("a")).await;
-    failed(&c, &reply, "failed to call webhook: Post ");
-    reply.check(
-        reply.message().contains("x509: "),
-        "expected a word about the certificate",
-    );
-    assert_eq!(other.requests(), Vec::<Value>::new());
-}
-
-/// The bundle holds the very certificate that is shown.
-async fn a_certificate_that_is_its_own_authority(c: Cluster) {
+async fn self_signed_certificate_in_the_bundle_is_trusted(c: Cluster) {
     let own = Webhook::start_self_signed(|_, _| allow()).await;
-    let client = own.client("/");
-    let (ns, _webhook) = changed(&c, |_, _| allow(), |hook| hook["clientConfig"] = client).await;
-    let path = core(&ns, "configmaps");
-    c.api().post(&path, config_map("a")).await.expect(201);
+    let (ns, _webhook) = with_client(&c, own.client("/")).await;
+    create(&c, &ns).await.expect(201);
     assert_eq!(own.requests().len(), 1);
-    // Another one of the same name is not it.
-    let other = Webhook::start_self_signed(|_, _| allow()).await;
-    let mut client = own.client("/");
-    client["url"] = other.client("/")["url"].clone();
-    let (ns, _webhook) = changed(&c, |_, _| allow(), |hook| hook["clientConfig"] = client).await;
-    let reply = c.api().post(&core(&ns, "configmaps"), config_map("a")).await;
-    failed(&c, &reply, "failed to call webhook: Post ");
-    reply.check(
-        reply.message().contains("x509: "),
-        "expected a word about the certificate",
-    );
-    assert_eq!(other.requests(), Vec::<Value>::new());
 }
 
-async fn a_server_that_speaks_no_tls(c: Cluster) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a free port");
+async fn invalid_ca_bundle_fails_the_write(c: Cluster) {
+    let (ns, webhook) = with_client(&c, json!({"caBundle": "bm90IGEgY2VydGlmaWNhdGU="})).await;
+    let why =
+        "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block";
+    failed(&c, &create(&c, &ns).await, why);
+    assert_eq!(webhook.requests(), Vec::<Value>::new());
+}
+
+async fn listener() -> (TcpListener, Value) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("https://{}", listener.local_addr().expect("a bound port"));
-    let (ns, _webhook) = changed(
-        &c,
-        |_, _| allow(),
-        |hook| hook["clientConfig"]["url"] = url.into(),
-    )
-    .await;
-    let path = core(&ns, "configmaps");
-    let speak = async {
-        use tokio::io::AsyncWriteExt as _;
+    (listener, json!({"url": url}))
+}
+
+async fn server_without_tls_fails_the_write(c: Cluster) {
+    let (listener, client) = listener().await;
+    let (ns, _webhook) = with_client(&c, client).await;
+    let serve = async {
         let (mut socket, _) = listener.accept().await.expect("a connection");
         let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
     };
-    let (reply, ()) = futures_util::future::join(c.api().post(&path, config_map("a")), speak).await;
+    let (reply, ()) = join(create(&c, &ns), serve).await;
     failed(&c, &reply, "failed to call webhook: Post ");
 }
 
-/// It takes the connection, and that is all.
-async fn a_server_that_never_answers_a_call(c: Cluster) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a free port");
-    let url = format!("https://{}", listener.local_addr().expect("a bound port"));
-    let change = |seconds: u32| {
-        let url = url.clone();
-        move |hook: &mut Value| {
-            hook["clientConfig"]["url"] = url.into();
-            hook["timeoutSeconds"] = seconds.into();
-        }
-    };
-    let (ns, _webhook) = changed(&c, |_, _| allow(), change(1)).await;
-    let (patient, _other) = changed(&c, |_, _| allow(), change(30)).await;
-    let reply = replied_first(&c, &ns, &patient).await;
-    failed(&c, &reply, "failed to call webhook: Post ");
+/// Sends the same request to two namespaces. The reply of the first, whose webhook times out after one second, must arrive
+/// before that of the second, whose webhook times out after 30.
+async fn webhook_timeout_fails_the_write(c: Cluster) {
+    // A listener that never accepts ends neither the handshake nor the call.
+    let (_listener, client) = listener().await;
+    for client in [json!({}), client] {
+        let change = |seconds: u32| {
+            let change = json!({"timeoutSeconds": seconds, "clientConfig": client});
+            move |hook: &mut Value| *hook = with(hook.take(), change)
+        };
+        let (first, _one) = changed(&c, |_, _| Response::Never, change(1)).await;
+        let (second, _other) = changed(&c, |_, _| Response::Never, change(30)).await;
+        let start = time::now();
+        let reply = match select(pin!(create(&c, &first)), pin!(create(&c, &second))).await {
+            Either::Left((reply, _)) => reply,
+            Either::Right((reply, _)) => panic!("a timeout of 30 s ended before one of 1 s: {reply}"),
+        };
+        println!(
+            "reply after a webhook timeout of one second: {:?}",
+            start.elapsed()
+        );
+        failed(&c, &reply, "failed to call webhook: Post ");
+        let deadline = reply
+            .message()
+            .contains("?timeout=1s\": context deadline exceeded");
+        reply.check(deadline || client["url"].is_string(), "expected a deadline");
+        c.expect_absent(&core(&first, "configmaps/a")).await;
+    }
 }
 
-/// The time of the request is that of all webhooks together. Without it, the webhook would be ignored and the write done.
-async fn a_request_that_has_little_time(c: Cluster) {
+/// The timeout of the request covers all webhooks. Without it, the failure policy would let the write proceed.
+async fn request_timeout_takes_precedence_over_failure_policy(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let ns = c.namespace().await;
-        let webhook = Webhook::start(|_, _| Said::Nothing).await;
-        let mut hook = webhook.hook(NAME, "/", &["configmaps"]);
-        hook["failurePolicy"] = "Ignore".into();
+        let webhook = Webhook::start(|_, _| Response::Never).await;
+        let hook = with(
+            webhook.hook(NAME, "/", &["configmaps"]),
+            json!({"failurePolicy": "Ignore"}),
+        );
         webhook.install(&c, &ns, kind, &ns, vec![hook]).await;
-        let path = core(&ns, "configmaps");
+        let path = core(&ns, "configmaps?timeout=2s");
         let start = time::now();
-        let request = Request::post(format!("{path}?timeout=2s"))
-            .header(CONTENT_TYPE, "application/json")
-            .body(Body::from(config_map("a").to_string().into_bytes()))
-            .expect("a request");
-        match c.client().send(request).await {
-            Ok(answer) => {
-                assert_eq!(answer.status(), 504);
-                let body = answer.into_body().collect().await.expect("a body").to_bytes();
-                let status: Value = serde_json::from_slice(&body).expect("a Status");
-                assert_eq!(status["reason"], "Timeout", "{status}");
+        match c
+            .api()
+            .try_request(Method::POST, &path, &[], config_map("a"))
+            .await
+        {
+            Ok(reply) => {
+                reply.expect_error(504, "Timeout");
             }
-            // Two give up at the same moment there, and if they meet, the connection just ends.
+            // The real server can close the connection when both timeouts end at the same moment.
             Err(error) => assert!(!c.is_sandbox(), "no answer: {error}"),
         }
         println!(
             "reply to a request with a timeout of two seconds: {:?}",
             start.elapsed()
         );
-        c.api()
-            .get(&format!("{path}/a"))
-            .await
-            .expect_error(404, "NotFound");
+        c.expect_absent(&core(&ns, "configmaps/a")).await;
     }
 }
 
-async fn a_bundle_that_is_none(c: Cluster) {
-    let bundle = json!("bm90IGEgY2VydGlmaWNhdGU=");
-    let (ns, webhook) = changed(
-        &c,
-        |_, _| allow(),
-        |hook| hook["clientConfig"]["caBundle"] = bundle,
-    )
-    .await;
-    let reply = c.api().post(&core(&ns, "configmaps"), config_map("a")).await;
-    failed(
-        &c,
-        &reply,
-        "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block",
-    );
-    assert_eq!(webhook.requests(), Vec::<Value>::new());
-}
-
-async fn a_webhook_that_hangs(c: Cluster) {
-    let timeout = |seconds: u32| move |hook: &mut Value| hook["timeoutSeconds"] = seconds.into();
-    let (ns, _webhook) = changed(&c, |_, _| Said::Nothing, timeout(1)).await;
-    let (patient, _other) = changed(&c, |_, _| Said::Nothing, timeout(30)).await;
+async fn endless_and_oversized_answers_fail_the_write(c: Cluster) {
+    let respond = |_: &str, request: &Value| {
+        let response = json!({"uid": request["uid"], "allowed": true});
+        let review =
+            json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
+        let mut text = review.to_string();
+        let size = match request["name"].as_str() {
+            Some("endless") => return Response::Endless,
+            Some("oversized") => ANSWER_MAX + 1,
+            _ => ANSWER_MAX,
+        };
+        text.push_str(&" ".repeat(size - text.len()));
+        Response::Raw(200, text)
+    };
+    let (ns, _webhook) = changed(&c, respond, |hook| hook["timeoutSeconds"] = 30.into()).await;
     let path = core(&ns, "configmaps");
-    let reply = replied_first(&c, &ns, &patient).await;
+    for name in ["endless", "oversized"] {
+        let why = format!("failed to call webhook: the answer is longer than {ANSWER_MAX} bytes");
+        failed(&c, &c.api().post(&path, config_map(name)).await, &why);
+    }
+    c.create(&path, config_map("large")).await;
+}
+
+async fn closed_connection_fails_the_write(c: Cluster) {
+    let (ns, _webhook) = changed(&c, |_, _| Response::Close, |_| ()).await;
+    let reply = create(&c, &ns).await;
     failed(&c, &reply, "failed to call webhook: Post ");
-    let message = reply.message();
-    reply.check(
-        message.contains("?timeout=1s\": context deadline exceeded"),
-        "expected a deadline",
-    );
-    c.api()
-        .get(&format!("{path}/a"))
-        .await
-        .expect_error(404, "NotFound");
+    reply.check(reply.message().ends_with(": EOF"), "expected EOF");
 }
 
-async fn a_webhook_that_never_ends(c: Cluster) {
-    let (ns, _webhook) = changed(
-        &c,
-        |_, _| Said::Endless,
-        |hook| hook["timeoutSeconds"] = 30.into(),
-    )
-    .await;
-    let reply = c.api().post(&core(&ns, "configmaps"), config_map("a")).await;
-    let why = format!("failed to call webhook: the answer is longer than {MOST} bytes");
-    failed(&c, &reply, &why);
+/// Asserts the failure of a write for each answer. The webhook finds its answer in the data of the object.
+async fn all_fail(c: &Cluster, ns: &str, answers: &[(&str, &str)]) {
+    for (answer, why) in answers {
+        let object = with(config_map("a"), json!({"data": {"answer": answer}}));
+        failed(c, &c.api().post(&core(ns, "configmaps"), object).await, why);
+    }
 }
 
-async fn a_webhook_that_says_too_much(c: Cluster) {
-    let (ns, _webhook) = changed(
-        &c,
-        |_, request| {
-            let response = json!({"uid": request["uid"], "allowed": true});
-            let review =
-                json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
-            let more = usize::from(request["name"] == "too-much");
-            let mut text = review.to_string();
-            text.push_str(&" ".repeat(MOST + more - text.len()));
-            Said::Raw(200, text)
-        },
-        |_| (),
-    )
-    .await;
-    let path = core(&ns, "configmaps");
-    let reply = c.api().post(&path, config_map("too-much")).await;
-    let why = format!("failed to call webhook: the answer is longer than {MOST} bytes");
-    failed(&c, &reply, &why);
-    c.api().post(&path, config_map("much")).await.expect(201);
+fn requested_answer(request: &Value) -> &str {
+    request["object"]["data"]["answer"].as_str().unwrap_or_default()
 }
 
-async fn a_webhook_that_closes(c: Cluster) {
-    let (ns, _webhook) = changed(&c, |_, _| Said::Close, |_| ()).await;
-    let reply = c.api().post(&core(&ns, "configmaps"), config_map("a")).await;
-    failed(&c, &reply, "failed to call webhook: Post ");
-    reply.check(reply.message().ends_with(": EOF"), "expected an end");
-}
-
-async fn errors_of_http(c: Cluster) {
-    let (ns, _webhook) = changed(
-        &c,
-        |_, request| {
-            let said = request["object"]["data"]["code"]
-                .as_str()
-                .and_then(|code| code.parse().ok());
-            Said::Raw(said.unwrap_or(200), "some text".to_owned())
-        },
-        |_| (),
-    )
-    .await;
-    for (code, why) in [
+async fn http_errors_fail_the_write(c: Cluster) {
+    let respond = |_: &str, request: &Value| {
+        Response::Raw(
+            requested_answer(request).parse().unwrap_or(200),
+            "some text".to_owned(),
+        )
+    };
+    let (ns, _webhook) = changed(&c, respond, |_| ()).await;
+    let answers = [
         ("404", "the server could not find the requested resource"),
         (
             "500",
@@ -343,220 +281,168 @@ async fn errors_of_http(c: Cluster) {
             "the server responded with the status code 418 but did not return more information",
         ),
         ("200", "couldn't get version/kind; json parse error: "),
-    ] {
-        let object = with(config_map("a"), json!({"data": {"code": code}}));
-        let reply = c.api().post(&core(&ns, "configmaps"), object).await;
-        failed(&c, &reply, &format!("failed to call webhook: {why}"));
+    ];
+    for (code, why) in answers {
+        all_fail(&c, &ns, &[(code, &format!("failed to call webhook: {why}"))]).await;
     }
 }
 
-/// Bodies that are no review.
-async fn answers_that_are_none(c: Cluster) {
-    let (ns, _webhook) = changed(
-        &c,
-        |_, request| {
-            Said::Raw(
-                200,
-                request["object"]["data"]["say"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
-            )
-        },
-        |_| (),
-    )
-    .await;
-    let v1 = r#""apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview""#;
-    for (say, why) in [
+async fn malformed_reviews_fail_the_write(c: Cluster) {
+    let respond = |_: &str, request: &Value| Response::Raw(200, requested_answer(request).to_owned());
+    let (ns, _webhook) = changed(&c, respond, |_| ()).await;
+    let review =
+        |rest: &str| format!(r#"{{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"{rest}}}"#);
+    let absent = "received invalid webhook response: webhook response was absent";
+    let no_uid = "received invalid webhook response: expected response.uid=";
+    let answers = [
         ("", "failed to call webhook: "),
         ("[]", "failed to call webhook: "),
-        (
-            "{}",
-            "received invalid webhook response: webhook response was absent",
-        ),
+        ("{}", absent),
         (
             r#"{"apiVersion": "v1", "kind": "Pod"}"#,
             "failed to call webhook: no kind \"Pod\" is registered for version \"v1\"",
         ),
+        (&review(""), absent),
+        (&review(r#", "response": {"allowed": true}"#), no_uid),
         (
-            &format!("{{{v1}}}"),
-            "received invalid webhook response: webhook response was absent",
-        ),
-        (
-            &format!("{{{v1}, \"response\": {{\"allowed\": true}}}}"),
-            "received invalid webhook response: expected response.uid=",
-        ),
-        (
-            &format!("{{{v1}, \"response\": {{\"allowed\": \"yes\"}}}}"),
+            &review(r#", "response": {"allowed": "yes"}"#),
             "failed to call webhook: ",
         ),
-        (
-            r#"{"response": {"allowed": true}}"#,
-            "received invalid webhook response: expected response.uid=",
-        ),
-    ] {
-        let object = with(config_map("a"), json!({"data": {"say": say}}));
-        let reply = c.api().post(&core(&ns, "configmaps"), object).await;
-        failed(&c, &reply, why);
-    }
+        (r#"{"response": {"allowed": true}}"#, no_uid),
+    ];
+    all_fail(&c, &ns, &answers).await;
 }
 
-/// Reviews whose parts do not go together.
-async fn answers_that_do_not_fit(c: Cluster) {
-    let speak = |request: &Value| {
-        let said = request["object"]["data"]["say"].as_str().unwrap_or_default();
-        Said::Response(serde_json::from_str(said).unwrap_or_default())
+async fn inconsistent_responses_fail_the_write(c: Cluster) {
+    let respond = |request: &Value| {
+        Response::Review(serde_json::from_str(requested_answer(request)).unwrap_or_default())
     };
-    let patch = "\"W3sib3AiOiAiYWRkIiwgInBhdGgiOiAiL2RhdGEveCIsICJ2YWx1ZSI6ICJ5In1d\"";
-    let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], speak).await;
-    let invalid = "received invalid webhook response: ";
-    for (say, why) in [
+    // A JSON patch that adds a key to the data.
+    let patch = "W3sib3AiOiAiYWRkIiwgInBhdGgiOiAiL2RhdGEveCIsICJ2YWx1ZSI6ICJ5In1d";
+    let allowed = |change: Value| with(json!({"allowed": true}), change).to_string();
+    let invalid = |why: &str| format!("received invalid webhook response: {why}");
+    for (kind, response, why) in [
         (
-            json!({"allowed": true, "uid": "other"}).to_string(),
-            format!("{invalid}expected response.uid="),
+            "Mutating",
+            json!({"uid": "other"}),
+            invalid("expected response.uid="),
         ),
         (
-            format!("{{\"allowed\": true, \"patch\": {patch}}}"),
-            format!("{invalid}webhook returned response.patch but not response.patchType"),
+            "Mutating",
+            json!({"patch": patch}),
+            invalid("webhook returned response.patch but not response.patchType"),
         ),
         (
-            json!({"allowed": true, "patchType": "JSONPatch"}).to_string(),
-            format!("{invalid}webhook returned response.patchType but not response.patch"),
+            "Mutating",
+            json!({"patchType": "JSONPatch"}),
+            invalid("webhook returned response.patchType but not response.patch"),
         ),
         (
-            format!("{{\"allowed\": true, \"patch\": {patch}, \"patchType\": \"\"}}"),
-            format!("{invalid}webhook returned invalid response.patchType of \"\""),
+            "Mutating",
+            json!({"patch": patch, "patchType": ""}),
+            invalid("webhook returned invalid response.patchType of \"\""),
         ),
         (
-            format!("{{\"allowed\": true, \"patch\": {patch}, \"patchType\": \"MergePatch\"}}"),
+            "Mutating",
+            json!({"patch": patch, "patchType": "MergePatch"}),
             "unsupported patch type \"MergePatch\"".to_owned(),
         ),
         (
-            json!({"allowed": true, "patch": "???", "patchType": "JSONPatch"}).to_string(),
+            "Mutating",
+            json!({"patch": "???", "patchType": "JSONPatch"}),
             "failed to call webhook: ".to_owned(),
         ),
-    ] {
-        let object = with(config_map("a"), json!({"data": {"say": say}}));
-        failed(&c, &c.api().post(&core(&ns, "configmaps"), object).await, &why);
-    }
-    let (ns, _webhook) = hooked(&c, "Validating", &["configmaps"], speak).await;
-    for (say, why) in [
         (
-            format!("{{\"allowed\": true, \"patch\": {patch}, \"patchType\": \"JSONPatch\"}}"),
-            "validating webhook may not return response.patch",
+            "Validating",
+            json!({"patch": patch, "patchType": "JSONPatch"}),
+            invalid("validating webhook may not return response.patch"),
         ),
         (
-            json!({"allowed": true, "patchType": "JSONPatch"}).to_string(),
-            "validating webhook may not return response.patchType",
+            "Validating",
+            json!({"patchType": "JSONPatch"}),
+            invalid("validating webhook may not return response.patchType"),
         ),
     ] {
-        let object = with(config_map("a"), json!({"data": {"say": say}}));
-        failed(
-            &c,
-            &c.api().post(&core(&ns, "configmaps"), object).await,
-            &format!("{invalid}{why}"),
-        );
+        let (ns, _webhook) = hooked(&c, kind, &["configmaps"], respond).await;
+        all_fail(&c, &ns, &[(&allowed(response), &why)]).await;
     }
 }
 
-async fn a_patch_that_is_none(c: Cluster) {
-    let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
-        Said::Response(json!({"allowed": true, "patch": "e30=", "patchType": "JSONPatch"}))
-    })
-    .await;
-    let reply = c.api().post(&core(&ns, "configmaps"), config_map("a")).await;
-    failed(&c, &reply, "received undecodable patch in webhook response: ");
+async fn undecodable_patch_fails_the_write(c: Cluster) {
+    let respond =
+        |_: &Value| Response::Review(json!({"allowed": true, "patch": "e30=", "patchType": "JSONPatch"}));
+    let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], respond).await;
+    failed(
+        &c,
+        &create(&c, &ns).await,
+        "received undecodable patch in webhook response: ",
+    );
 }
 
-async fn a_failure_that_is_ignored(c: Cluster) {
+async fn failure_policy_ignore_allows_the_write(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let ns = c.namespace().await;
         let webhook = Webhook::start(|path, _| match path.split('?').next() {
-            Some("/hangs") => Said::Nothing,
-            Some("/closes") => Said::Close,
-            Some("/fails") => Said::Raw(500, String::new()),
-            _ => Said::Response(json!({"allowed": true, "uid": "wrong"})),
+            Some("/never") => Response::Never,
+            Some("/close") => Response::Close,
+            Some("/error") => Response::Raw(500, String::new()),
+            _ => Response::Review(json!({"allowed": true, "uid": "wrong"})),
         })
         .await;
-        let hooks = ["hangs", "closes", "fails", "lies"].map(|name| {
-            let mut hook = webhook.hook(
-                &format!("{name}.example.com"),
-                &format!("/{name}"),
-                &["configmaps"],
-            );
-            hook["failurePolicy"] = "Ignore".into();
-            hook["timeoutSeconds"] = 1.into();
-            hook
-        });
+        let ignore = json!({"failurePolicy": "Ignore", "timeoutSeconds": 1});
+        let hooks = ["never", "close", "error", "invalid"];
+        let hooks = hooks.map(|name| with(webhook.path_hook(name, &["configmaps"]), ignore.clone()));
         webhook.install(&c, &ns, kind, &ns, hooks.to_vec()).await;
-        c.api()
-            .post(&core(&ns, "configmaps"), config_map("a"))
-            .await
-            .expect(201);
+        create(&c, &ns).await.expect(201);
         assert!(webhook.requests().len() >= 4, "{kind}");
     }
 }
 
-/// A refusal is no failure, and a patch that cannot be applied is not the caller's to ignore.
-async fn what_is_ignored_is_not_believed(c: Cluster) {
+async fn failure_policy_ignore_does_not_cover_denials_and_patches(c: Cluster) {
     let ns = c.namespace().await;
-    let webhook = Webhook::start(|_, request| {
-        if request["name"] == "refused" {
-            coxswain_tests::webhook::deny(&json!({"message": "no"}))
-        } else {
-            coxswain_tests::webhook::change(&json!([{"op": "remove", "path": "/nowhere"}]))
-        }
+    let webhook = Webhook::start(|_, request| match request["name"].as_str() {
+        Some("denied") => deny(&json!({"message": "no"})),
+        _ => change(&json!([{"op": "remove", "path": "/nowhere"}])),
     })
     .await;
-    let mut hook = webhook.hook(NAME, "/", &["configmaps"]);
-    hook["failurePolicy"] = "Ignore".into();
+    let hook = with(
+        webhook.hook(NAME, "/", &["configmaps"]),
+        json!({"failurePolicy": "Ignore"}),
+    );
     webhook.install(&c, &ns, "Mutating", &ns, vec![hook]).await;
     let path = core(&ns, "configmaps");
-    assert_eq!(c.api().post(&path, config_map("refused")).await.status, 400);
-    c.api()
-        .post(&path, config_map("broken"))
-        .await
-        .expect_error(500, "InternalError");
+    assert_eq!(c.api().post(&path, config_map("denied")).await.status, 400);
+    let patched = c.api().post(&path, config_map("patched")).await;
+    patched.expect_error(500, "InternalError");
 }
 
-/// While somebody waits for a webhook, nobody else does: not for the same object, and not for the server.
-async fn others_do_not_wait(c: Cluster) {
-    let speak = |_: &str, request: &Value| {
-        if request["object"]["data"]["k"] == "slow" {
-            Said::Nothing
-        } else {
-            allow()
-        }
+/// Neither requests for the same object nor others wait for the webhook.
+async fn slow_webhook_does_not_block_other_requests(c: Cluster) {
+    let respond = |_: &str, request: &Value| match request["object"]["data"]["k"].as_str() {
+        Some("slow") => Response::Never,
+        _ => allow(),
     };
-    let (ns, webhook) = changed(&c, speak, |hook| hook["timeoutSeconds"] = 10.into()).await;
-    let all = core(&ns, "configmaps");
-    c.api().post(&all, config_map("a")).await.expect(201);
-    let path = format!("{all}/a");
-    let slow = with(config_map("a"), json!({"data": {"k": "slow"}}));
+    let (ns, webhook) = changed(&c, respond, |hook| hook["timeoutSeconds"] = 10.into()).await;
+    create(&c, &ns).await.expect(201);
+    let path = core(&ns, "configmaps/a");
+    let object = |value: &str| with(config_map("a"), json!({"data": {"k": value}}));
     let answered = AtomicBool::new(false);
-    let waiting = async {
-        let reply = c.api().put(&path, slow).await;
+    let slow = async {
+        let reply = c.api().put(&path, object("slow")).await;
         answered.store(true, Ordering::Relaxed);
         reply
     };
-    let meanwhile = async {
+    let quick = async {
+        let is_slow = |call: &coxswain_tests::webhook::Call| call.request()["object"]["data"]["k"] == "slow";
         time::eventually(time::ANSWER, async || {
-            let asked = webhook.asked();
-            asked
-                .iter()
-                .any(|asked| asked.request()["object"]["data"]["k"] == "slow")
-                .then_some(())
+            webhook.calls().iter().any(is_slow).then_some(())
         })
         .await;
-        let quick = with(config_map("a"), json!({"data": {"k": "quick"}}));
-        c.api().put(&path, quick).await.expect(200);
-        c.api().get(&path).await.expect(200);
+        c.replace(&path, object("quick")).await;
+        c.read(&path).await;
         assert!(!answered.load(Ordering::Relaxed), "both waited for the webhook");
     };
-    let (reply, ()) = futures_util::future::join(waiting, meanwhile).await;
+    let (reply, ()) = join(slow, quick).await;
     failed(&c, &reply, "failed to call webhook: ");
-    assert_eq!(
-        c.api().get(&path).await.expect(200)["data"],
-        json!({"k": "quick"})
-    );
+    assert_eq!(c.read(&path).await["data"], json!({"k": "quick"}));
 }

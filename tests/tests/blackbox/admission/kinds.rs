@@ -37,14 +37,10 @@ async fn status(c: Cluster) {
     })
     .await;
     let path = apps(&ns, "deployments");
-    c.api().post(&path, deployment("a")).await.expect(201);
+    c.create(&path, deployment("a")).await;
     assert_eq!(webhook.requests(), Vec::<Value>::new());
     let path = format!("{path}/a/status");
-    let updated = c
-        .api()
-        .patch(&path, MERGE, json!({"status": {"replicas": 1}}))
-        .await
-        .expect(200);
+    let updated = c.merge(&path, json!({"status": {"replicas": 1}})).await;
     assert_eq!(
         (&updated["status"]["replicas"], &updated["spec"]["replicas"]),
         (&json!(7), &json!(1))
@@ -76,13 +72,9 @@ async fn scale(c: Cluster) {
     let hook = judge.hook("two.example.com", "/", &["deployments/scale"]);
     judge.install(&c, &ns, "Validating", &ns, vec![hook]).await;
     let path = apps(&ns, "deployments");
-    c.api().post(&path, deployment("a")).await.expect(201);
+    c.create(&path, deployment("a")).await;
     let path = format!("{path}/a/scale");
-    let scaled = c
-        .api()
-        .patch(&path, MERGE, json!({"spec": {"replicas": 3}}))
-        .await
-        .expect(200);
+    let scaled = c.merge(&path, json!({"spec": {"replicas": 3}})).await;
     assert_eq!(scaled["spec"]["replicas"], 4);
     let requests = webhook.requests();
     assert_eq!(lines(&requests), ["UPDATE a"]);
@@ -120,7 +112,7 @@ async fn scale(c: Cluster) {
         six.message().ends_with("denied the request: six"),
         "expected the judge's word",
     );
-    assert_eq!(c.api().get(&path).await.expect(200)["spec"]["replicas"], 4);
+    assert_eq!(c.read(&path).await["spec"]["replicas"], 4);
 }
 
 async fn eviction(c: Cluster) {
@@ -134,24 +126,18 @@ async fn eviction(c: Cluster) {
     .await;
     let pods = core(&ns, "pods");
     for name in ["goes", "stays"] {
-        c.api().post(&pods, pod(name)).await.expect(201);
+        c.create(&pods, pod(name)).await;
     }
     let _ = webhook.requests();
     let evict = |name: &str| named("policy/v1", "Eviction", name);
-    c.api()
-        .post(&format!("{pods}/goes/eviction"), evict("goes"))
-        .await
-        .expect(201);
+    c.create(&format!("{pods}/goes/eviction"), evict("goes")).await;
     let requests = webhook.requests();
     // The deletion that follows is the server's own.
     assert_eq!(lines(&requests), ["CREATE goes"]);
     assert_eq!(requests[0]["kind"], kind("policy", "v1", "Eviction"));
     assert_eq!(requests[0]["subResource"], "eviction");
     assert_eq!(requests[0]["object"]["metadata"]["name"], "goes");
-    c.api()
-        .get(&format!("{pods}/goes"))
-        .await
-        .expect_error(404, "NotFound");
+    c.expect_absent(&format!("{pods}/goes")).await;
     let stays = c
         .api()
         .post(&format!("{pods}/stays/eviction"), evict("stays"))
@@ -160,7 +146,7 @@ async fn eviction(c: Cluster) {
         stays.message().ends_with("denied the request: it stays"),
         "expected a refusal",
     );
-    c.api().get(&format!("{pods}/stays")).await.expect(200);
+    c.read(&format!("{pods}/stays")).await;
 }
 
 async fn binding(c: Cluster) {
@@ -169,20 +155,17 @@ async fn binding(c: Cluster) {
     })
     .await;
     let pods = core(&ns, "pods");
-    c.api().post(&pods, pod("a")).await.expect(201);
+    c.create(&pods, pod("a")).await;
     let binding = with(
         named("v1", "Binding", "a"),
         json!({"target": {"kind": "Node", "name": "here"}}),
     );
-    c.api()
-        .post(&format!("{pods}/a/binding"), binding)
-        .await
-        .expect(201);
+    c.create(&format!("{pods}/a/binding"), binding).await;
     let requests = webhook.requests();
     assert_eq!(lines(&requests), ["CREATE a"]);
     assert_eq!(requests[0]["kind"], kind("", "v1", "Binding"));
     assert_eq!(requests[0]["object"]["target"]["name"], "here");
-    let pod = c.api().get(&format!("{pods}/a")).await.expect(200);
+    let pod = c.read(&format!("{pods}/a")).await;
     assert_eq!(pod["spec"]["nodeName"], "elsewhere");
 }
 
@@ -190,11 +173,9 @@ async fn binding(c: Cluster) {
 async fn pods_that_are_deleted(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["pods"], yes).await;
     let pods = core(&ns, "pods");
-    c.api()
-        .post(&pods, with(pod("bound"), json!({"spec": {"nodeName": "n"}})))
-        .await
-        .expect(201);
-    c.api().post(&pods, pod("free")).await.expect(201);
+    c.create(&pods, with(pod("bound"), json!({"spec": {"nodeName": "n"}})))
+        .await;
+    c.create(&pods, pod("free")).await;
     let _ = webhook.requests();
     let grace = |requests: &[Value]| -> Vec<Value> {
         requests
@@ -206,33 +187,27 @@ async fn pods_that_are_deleted(c: Cluster) {
         let time = |request: &Value| !request["oldObject"]["metadata"]["deletionTimestamp"].is_null();
         requests.iter().map(time).collect()
     };
-    c.api().delete(&format!("{pods}/free"), ()).await.expect(200);
+    c.delete(&format!("{pods}/free")).await;
     let requests = webhook.requests();
     assert_eq!(lines(&requests), ["DELETE free", "DELETE free"]);
     assert_eq!(
         (grace(&requests), marked(&requests)),
         (vec![json!(0), json!(0)], vec![false, true])
     );
-    c.api().delete(&format!("{pods}/bound"), ()).await.expect(200);
+    c.delete(&format!("{pods}/bound")).await;
     let requests = webhook.requests();
     assert_eq!(lines(&requests), ["DELETE bound"]);
     assert_eq!(grace(&requests), [json!(30)]);
     // It is on its way already.
-    c.api().delete(&format!("{pods}/bound"), ()).await.expect(200);
+    c.delete(&format!("{pods}/bound")).await;
     assert_eq!(webhook.requests(), Vec::<Value>::new());
-    c.api()
-        .delete(&format!("{pods}/bound?gracePeriodSeconds=0"), ())
-        .await
-        .expect(200);
+    c.delete(&format!("{pods}/bound?gracePeriodSeconds=0")).await;
     let requests = webhook.requests();
     assert_eq!(
         (lines(&requests).len(), grace(&requests)),
         (2, vec![json!(0), json!(0)])
     );
-    c.api()
-        .get(&format!("{pods}/bound"))
-        .await
-        .expect_error(404, "NotFound");
+    c.expect_absent(&format!("{pods}/bound")).await;
 }
 
 /// Addresses are given before the last word is said, and belong to one Service only.
@@ -246,7 +221,7 @@ async fn services(c: Cluster) {
     })
     .await;
     let path = core(&ns, "services");
-    let made = c.api().post(&path, service("a")).await.expect(201);
+    let made = c.create(&path, service("a")).await;
     let requests = webhook.requests();
     let address = &made["spec"]["clusterIP"];
     assert!(address.as_str().is_some_and(|address| !address.is_empty()));
@@ -255,7 +230,7 @@ async fn services(c: Cluster) {
     assert_eq!(c.api().post(&path, fixed("no")).await.status, 400);
     let port = webhook.requests()[0]["object"]["spec"]["ports"][0]["nodePort"].clone();
     assert!(port.is_number());
-    let updated = c.api().put(&format!("{path}/a"), fixed("a")).await.expect(200);
+    let updated = c.replace(&format!("{path}/a"), fixed("a")).await;
     assert_eq!(&updated["spec"]["clusterIP"], address);
     assert!(updated["spec"]["ports"][0]["nodePort"].is_number());
 }
@@ -281,31 +256,25 @@ async fn custom_resources(c: Cluster) {
         named("example.com/v1", &object_kind, "a"),
         json!({"spec": {"x": 1}}),
     );
-    let made = c.api().post(&path, object).await.expect(201);
+    let made = c.create(&path, object).await;
     assert_eq!(made["spec"], json!({"x": 1, "added": "CREATE"}));
     let requests = webhook.requests();
     assert_eq!(requests[0]["kind"], kind("example.com", "v1", &object_kind));
     assert_eq!(requests[0]["object"]["spec"], json!({"x": 1}));
     let path = format!("{path}/a");
-    let merge = c
-        .api()
-        .patch(&path, MERGE, json!({"spec": {"x": 2}}))
-        .await
-        .expect(200);
+    let merge = c.merge(&path, json!({"spec": {"x": 2}})).await;
     assert_eq!(
         (&merge["spec"], &merge["metadata"]["generation"]),
         (&json!({"x": 2, "added": "UPDATE"}), &json!(2))
     );
     let status = c
-        .api()
-        .patch(&format!("{path}/status"), MERGE, json!({"status": {"y": 1}}))
-        .await
-        .expect(200);
+        .merge(&format!("{path}/status"), json!({"status": {"y": 1}}))
+        .await;
     assert_eq!(
         (&status["spec"], &status["status"]),
         (&json!({"x": 2, "added": "UPDATE"}), &json!({"y": 1}))
     );
-    c.api().delete(&path, ()).await.expect(200);
+    c.delete(&path).await;
     let mut asked: Vec<(String, Value)> = Vec::new();
     for request in webhook.requests() {
         let line = lines(std::slice::from_ref(&request)).concat();
@@ -321,15 +290,9 @@ async fn custom_resources(c: Cluster) {
 async fn tokens(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["serviceaccounts/token"], yes).await;
     let path = core(&ns, "serviceaccounts");
-    c.api()
-        .post(&path, named("v1", "ServiceAccount", "bot"))
-        .await
-        .expect(201);
+    c.create(&path, named("v1", "ServiceAccount", "bot")).await;
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": ["a"]}});
-    c.api()
-        .post(&format!("{path}/bot/token"), request)
-        .await
-        .expect(201);
+    c.create(&format!("{path}/bot/token"), request).await;
     let requests = webhook.requests();
     assert_eq!(lines(&requests), ["CREATE bot"]);
     assert_eq!(
@@ -344,7 +307,7 @@ async fn reviews_of_access(c: Cluster) {
     let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "LocalSubjectAccessReview", "metadata": {"namespace": ns},
         "spec": {"user": "u", "resourceAttributes": {"namespace": ns, "verb": "get", "resource": "pods"}}});
     let path = coxswain_tests::fixtures::group("authorization.k8s.io/v1", &ns, "localsubjectaccessreviews");
-    c.api().post(&path, review).await.expect(201);
+    c.create(&path, review).await;
     let requests = webhook.requests();
     assert_eq!(lines(&requests), ["CREATE "]);
     assert_eq!(
@@ -360,12 +323,9 @@ async fn finalize(c: Cluster) {
     hook["namespaceSelector"] = json!({"matchLabels": {"hooks": ns}});
     webhook.install(&c, &ns, "Validating", &ns, vec![hook]).await;
     let path = format!("/api/v1/namespaces/{ns}");
-    let mut namespace = c.api().get(&path).await.expect(200);
+    let mut namespace = c.read(&path).await;
     namespace["spec"]["finalizers"] = json!(["kubernetes", "example.com/x"]);
-    c.api()
-        .put(&format!("{path}/finalize"), namespace.clone())
-        .await
-        .expect(200);
+    c.replace(&format!("{path}/finalize"), namespace.clone()).await;
     let requests = webhook.requests();
     assert_eq!(lines(&requests), [format!("UPDATE {ns}")]);
     assert_eq!(requests[0]["subResource"], "finalize");
@@ -406,7 +366,7 @@ async fn a_service_of_the_cluster(_: Cluster) {
         reply.message().ends_with("denied the request: heard"),
         "expected an answer",
     );
-    assert_eq!(webhook.asked()[0].path, "/p?timeout=10s");
+    assert_eq!(webhook.calls()[0].path, "/p?timeout=10s");
     // Another port of it is somewhere else.
     client["service"]["port"] = 8443.into();
     api.delete(&format!("{configurations}/a"), ()).await.expect(200);

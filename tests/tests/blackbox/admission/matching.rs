@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coxswain_tests::fixtures::{CRDS, MERGE, apps, config_map, core, definition, deployment, named, with};
+use coxswain_tests::fixtures::{CRDS, apps, config_map, core, definition, deployment, named, with};
 use coxswain_tests::webhook::{Webhook, allow, configuration, configurations};
 use coxswain_tests::{Cluster, Test, test, time};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub fn tests() -> Vec<Test> {
 /// The names of the webhooks of one configuration that are asked, by their paths.
 fn paths(webhook: &Webhook) -> Vec<String> {
     let mut paths: Vec<String> = webhook
-        .asked()
+        .calls()
         .iter()
         // KCM writes objects of its own.
         .filter(|asked| asked.request()["userInfo"]["username"] == "admin")
@@ -47,10 +47,7 @@ async fn rules(c: Cluster) {
     let webhook = Webhook::start(|_, _| allow()).await;
     let hook = |name: &str, operations: Value, group: &str, version: &str, resource: &str| {
         let rule = json!([{"operations": operations, "apiGroups": [group], "apiVersions": [version], "resources": [resource], "scope": "Namespaced"}]);
-        with(
-            webhook.hook(&format!("{name}.example.com"), &format!("/{name}"), &[]),
-            json!({"rules": rule}),
-        )
+        with(webhook.path_hook(name, &[]), json!({"rules": rule}))
     };
     let hooks = vec![
         hook("all", json!(["*"]), "*", "*", "*"),
@@ -71,30 +68,19 @@ async fn rules(c: Cluster) {
     ];
     webhook.install(&c, &ns, "Validating", &ns, hooks).await;
     let path = apps(&ns, "deployments");
-    c.api().post(&path, deployment("a")).await.expect(201);
+    c.create(&path, deployment("a")).await;
     assert_eq!(paths(&webhook), ["all", "creates", "everything", "subresources"]);
     let path = format!("{path}/a");
-    c.api()
-        .patch(&path, MERGE, json!({"metadata": {"labels": {"x": "y"}}}))
-        .await
-        .expect(200);
+    c.merge(&path, json!({"metadata": {"labels": {"x": "y"}}})).await;
     assert_eq!(paths(&webhook), ["all", "changes", "everything", "subresources"]);
-    c.api()
-        .patch(
-            &format!("{path}/status"),
-            MERGE,
-            json!({"status": {"replicas": 1}}),
-        )
-        .await
-        .expect(200);
+    c.merge(&format!("{path}/status"), json!({"status": {"replicas": 1}}))
+        .await;
     assert_eq!(paths(&webhook), ["everything", "status", "subresources"]);
-    c.api()
-        .patch(&format!("{path}/scale"), MERGE, json!({"spec": {"replicas": 3}}))
-        .await
-        .expect(200);
+    c.merge(&format!("{path}/scale"), json!({"spec": {"replicas": 3}}))
+        .await;
     assert_eq!(paths(&webhook), ["everything", "scales", "subresources"]);
-    c.api().get(&path).await.expect(200);
-    c.api().delete(&path, ()).await.expect(200);
+    c.read(&path).await;
+    c.delete(&path).await;
     assert_eq!(paths(&webhook), ["all", "changes", "everything", "subresources"]);
 }
 
@@ -119,10 +105,8 @@ async fn scopes(c: Cluster) {
         .collect();
     webhook.install(&c, &ns, "Validating", &ns, hooks).await;
     let labelled = |object: Value| with(object, json!({"metadata": {"labels": labels}}));
-    c.api()
-        .post(&core(&ns, "configmaps"), labelled(config_map("a")))
-        .await
-        .expect(201);
+    c.create(&core(&ns, "configmaps"), labelled(config_map("a")))
+        .await;
     assert_eq!(paths(&webhook), ["h1", "h2"]);
     let role = named(
         "rbac.authorization.k8s.io/v1",
@@ -130,29 +114,20 @@ async fn scopes(c: Cluster) {
         &format!("scoped-{ns}"),
     );
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-    c.api().post(roles, labelled(role)).await.expect(201);
+    c.create(roles, labelled(role)).await;
     assert_eq!(paths(&webhook), ["h0", "h2"]);
     let namespace = named("v1", "Namespace", &format!("scoped-{ns}"));
-    c.api()
-        .post("/api/v1/namespaces", labelled(namespace))
-        .await
-        .expect(201);
+    c.create("/api/v1/namespaces", labelled(namespace)).await;
     assert_eq!(paths(&webhook), ["h0", "h2"]);
 }
 
 async fn labels_of_the_namespace(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["configmaps"], yes).await;
     let other = c.namespace().await;
-    c.api()
-        .post(&core(&other, "configmaps"), config_map("a"))
-        .await
-        .expect(201);
+    c.create(&core(&other, "configmaps"), config_map("a")).await;
     assert_eq!(webhook.requests(), Vec::<Value>::new());
     // A webhook by whose selector the namespace is not chosen is not asked, whatever the object.
-    c.api()
-        .post(&core(&ns, "configmaps"), config_map("a"))
-        .await
-        .expect(201);
+    c.create(&core(&ns, "configmaps"), config_map("a")).await;
     assert_eq!(lines(&webhook.requests()), ["CREATE a"]);
     let nowhere = c
         .api()
@@ -171,24 +146,18 @@ async fn labels_of_the_object(c: Cluster) {
     webhook.install(&c, &ns, "Mutating", &ns, vec![hook]).await;
     let path = core(&ns, "configmaps");
     let ask = |value: Value| json!({"metadata": {"labels": {"ask": value}}});
-    c.api().post(&path, config_map("a")).await.expect(201);
+    c.create(&path, config_map("a")).await;
     assert_eq!(webhook.requests(), Vec::<Value>::new());
-    c.api()
-        .post(&path, with(config_map("b"), ask(json!("yes"))))
-        .await
-        .expect(201);
+    c.create(&path, with(config_map("b"), ask(json!("yes")))).await;
     assert_eq!(lines(&webhook.requests()), ["CREATE b"]);
     let path = format!("{path}/b");
-    c.api().patch(&path, MERGE, ask(json!("no"))).await.expect(200);
+    c.merge(&path, ask(json!("no"))).await;
     assert_eq!(lines(&webhook.requests()), ["UPDATE b"]);
     let unasked = with(config_map("c"), ask(json!("no")));
-    c.api().post(&core(&ns, "configmaps"), unasked).await.expect(201);
+    c.create(&core(&ns, "configmaps"), unasked).await;
     assert_eq!(webhook.requests(), Vec::<Value>::new());
-    c.api()
-        .patch(&path, MERGE, ask(json!("please")))
-        .await
-        .expect(200);
-    c.api().delete(&path, ()).await.expect(200);
+    c.merge(&path, ask(json!("please"))).await;
+    c.delete(&path).await;
     assert_eq!(lines(&webhook.requests()), ["UPDATE b", "DELETE b"]);
 }
 
@@ -205,17 +174,14 @@ async fn namespaces_themselves(c: Cluster) {
         named("v1", "Namespace", &name),
         json!({"metadata": {"labels": labels}}),
     );
-    c.api().post("/api/v1/namespaces", namespace).await.expect(201);
+    c.create("/api/v1/namespaces", namespace).await;
     let requests = webhook.requests();
     assert_eq!(lines(&requests), [format!("CREATE {name}")]);
     assert_eq!(requests[0]["namespace"], json!(name));
     let path = format!("/api/v1/namespaces/{name}");
-    c.api()
-        .patch(&path, MERGE, json!({"metadata": {"labels": {"x": "y"}}}))
-        .await
-        .expect(200);
+    c.merge(&path, json!({"metadata": {"labels": {"x": "y"}}})).await;
     assert_eq!(lines(&webhook.requests()), [format!("UPDATE {name}")]);
-    c.api().delete(&path, ()).await.expect(200);
+    c.delete(&path).await;
     let requests = webhook.requests();
     assert_eq!(lines(&requests)[0], format!("DELETE {name}"));
     assert_eq!(requests[0]["namespace"], json!(name));
@@ -231,7 +197,7 @@ async fn versions_of_the_same_objects(c: Cluster) {
     if let Some(versions) = crd["spec"]["versions"].as_array_mut() {
         versions.push(second);
     }
-    c.api().post(CRDS, crd).await.expect(201);
+    c.create(CRDS, crd).await;
     let plural = format!("{singular}s");
     for version in ["v1", "v2"] {
         let path = format!("/apis/example.com/{version}/{plural}");
@@ -242,7 +208,7 @@ async fn versions_of_the_same_objects(c: Cluster) {
     }
     let webhook = Webhook::start(|_, _| allow()).await;
     let hook = |name: &str, policy: &str| {
-        let mut hook = webhook.hook(&format!("{name}.example.com"), &format!("/{name}"), &[&plural]);
+        let mut hook = webhook.path_hook(name, &[&plural]);
         hook["rules"][0]["apiVersions"] = json!(["v1"]);
         hook["matchPolicy"] = json!(policy);
         hook
@@ -255,21 +221,16 @@ async fn versions_of_the_same_objects(c: Cluster) {
     // The server may hear of the second version a little later.
     let asked = time::eventually(Duration::from_mins(1), async || {
         let probe = named("example.com/v2", &kind, "probe");
-        c.api()
-            .post(&format!("{}?dryRun=All", path("v2")), probe)
-            .await
-            .expect(201);
+        c.create(&format!("{}?dryRun=All", path("v2")), probe).await;
         (!webhook.requests().is_empty()).then_some(())
     });
     assert!(asked.await.is_some());
     let _ = webhook.requests();
-    c.api().post(&path("v1"), object("v1")).await.expect(201);
+    c.create(&path("v1"), object("v1")).await;
     assert_eq!(paths(&webhook), ["equivalent", "exact"]);
     let made = c
-        .api()
-        .post(&path("v2"), with(object("v2"), json!({"spec": {"a": 1}})))
-        .await
-        .expect(201);
+        .create(&path("v2"), with(object("v2"), json!({"spec": {"a": 1}})))
+        .await;
     assert_eq!(made["apiVersion"], "example.com/v2");
     let requests = webhook.requests();
     assert_eq!(lines(&requests), ["CREATE v2"]);
@@ -286,10 +247,7 @@ async fn versions_of_the_same_objects(c: Cluster) {
     );
     assert_eq!(request["object"]["apiVersion"], "example.com/v1");
     assert_eq!(request["object"]["spec"], json!({"a": 1}));
-    c.api()
-        .delete(&format!("{CRDS}/{plural}.example.com"), ())
-        .await
-        .expect(200);
+    c.delete(&format!("{CRDS}/{plural}.example.com")).await;
 }
 
 fn condition(expression: &str) -> Value {
@@ -300,11 +258,7 @@ async fn conditions(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|_, _| allow()).await;
     let hook = |name: &str, expression: &str| {
-        let hook = webhook.hook(
-            &format!("{name}.example.com"),
-            &format!("/{name}"),
-            &["configmaps"],
-        );
+        let hook = webhook.path_hook(name, &["configmaps"]);
         with(hook, json!({"matchConditions": condition(expression)}))
     };
     let hooks = vec![
@@ -332,13 +286,10 @@ async fn conditions(c: Cluster) {
     ];
     webhook.install(&c, &ns, "Validating", &ns, hooks).await;
     let path = core(&ns, "configmaps");
-    c.api().post(&path, config_map("a")).await.expect(201);
+    c.create(&path, config_map("a")).await;
     assert_eq!(paths(&webhook), ["always", "options", "what", "where", "who"]);
     let path = format!("{path}/a");
-    c.api()
-        .patch(&path, MERGE, json!({"metadata": {"labels": {"x": "y"}}}))
-        .await
-        .expect(200);
+    c.merge(&path, json!({"metadata": {"labels": {"x": "y"}}})).await;
     assert_eq!(paths(&webhook), ["always", "labelled", "old", "where", "who"]);
     let doomed = c.api().delete(&path, ()).await;
     // One of them cannot be evaluated: there is no object any more to have labels.
@@ -353,17 +304,14 @@ async fn conditions_ask_who_may_do_what(c: Cluster) {
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": ["known"]},
     ]);
     let role = json!({"metadata": {"name": "writer"}, "rules": rules});
-    c.api().post(&format!("{base}/roles"), role).await.expect(201);
+    c.create(&format!("{base}/roles"), role).await;
     let user = format!("writer-{ns}");
     let binding = json!({
         "metadata": {"name": "writer"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "writer"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     });
-    c.api()
-        .post(&format!("{base}/rolebindings"), binding)
-        .await
-        .expect(201);
+    c.create(&format!("{base}/rolebindings"), binding).await;
     let webhook = Webhook::start(|_, _| allow()).await;
     let hook = |name: &str, expression: &str| {
         let path = format!("/{name}");
@@ -406,7 +354,7 @@ async fn conditions_ask_who_may_do_what(c: Cluster) {
     ];
     webhook.install(&c, &ns, "Validating", &ns, hooks).await;
     let path = core(&ns, "configmaps");
-    c.api().post(&path, config_map("a")).await.expect(201);
+    c.create(&path, config_map("a")).await;
     assert_eq!(
         paths(&webhook),
         ["create", "delete", "elsewhere", "metrics", "named", "unnamed"]
@@ -423,7 +371,7 @@ async fn conditions_ask_who_may_do_what(c: Cluster) {
     .await
     .expect("the role counts");
     let mut asked: Vec<String> = webhook
-        .asked()
+        .calls()
         .iter()
         .filter(|asked| asked.request()["userInfo"]["username"] == user.as_str())
         .map(|asked| asked.path.split('?').next().unwrap_or_default()[1..].to_owned())
@@ -437,11 +385,7 @@ async fn conditions_that_fail(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|_, _| allow()).await;
     let hook = |name: &str, policy: &str, conditions: Value| {
-        let hook = webhook.hook(
-            &format!("{name}.example.com"),
-            &format!("/{name}"),
-            &["configmaps"],
-        );
+        let hook = webhook.path_hook(name, &["configmaps"]);
         with(
             hook,
             json!({"failurePolicy": policy, "matchConditions": conditions}),
@@ -457,7 +401,7 @@ async fn conditions_that_fail(c: Cluster) {
     ];
     webhook.install(&c, &ns, "Validating", &ns, hooks).await;
     let path = core(&ns, "configmaps");
-    c.api().post(&path, config_map("b")).await.expect(201);
+    c.create(&path, config_map("b")).await;
     assert_eq!(webhook.requests(), Vec::<Value>::new());
     let reply = c.api().post(&path, config_map("a")).await;
     reply.expect_error(403, "Forbidden");
@@ -481,24 +425,21 @@ async fn configurations_are_exempt(c: Cluster) {
         json!({"metadata": {"labels": {"exempt": ns}}}),
     );
     let path = configurations("Mutating");
-    c.api().post(&path, other).await.expect(201);
-    c.api().delete(&format!("{path}/{name}"), ()).await.expect(200);
+    c.create(&path, other).await;
+    c.delete(&format!("{path}/{name}")).await;
     assert_eq!(webhook.requests(), Vec::<Value>::new());
     let labelled = with(config_map("a"), json!({"metadata": {"labels": {"exempt": ns}}}));
-    c.api().post(&core(&ns, "configmaps"), labelled).await.expect(201);
+    c.create(&core(&ns, "configmaps"), labelled).await;
     assert_eq!(lines(&webhook.requests()), ["CREATE a"]);
 }
 
 async fn a_configuration_that_goes_away(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["configmaps"], yes).await;
-    c.api()
-        .delete(&format!("{}/{ns}", configurations("Validating")), ())
-        .await
-        .expect(200);
+    c.delete(&format!("{}/{ns}", configurations("Validating"))).await;
     let path = format!("{}?dryRun=All", core(&ns, "configmaps"));
     let forgotten = time::eventually(Duration::from_mins(1), async || {
         let _ = webhook.requests();
-        c.api().post(&path, config_map("a")).await.expect(201);
+        c.create(&path, config_map("a")).await;
         webhook.requests().is_empty().then_some(())
     });
     assert!(forgotten.await.is_some());

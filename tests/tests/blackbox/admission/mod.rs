@@ -11,7 +11,7 @@ mod races;
 mod refusals;
 mod reviews;
 
-use coxswain_tests::webhook::{Said, Webhook, allow};
+use coxswain_tests::webhook::{Response, Webhook, allow};
 use coxswain_tests::{Cluster, Test};
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ async fn hooked(
     c: &Cluster,
     kind: &str,
     resources: &[&str],
-    speak: impl Fn(&Value) -> Said + Send + Sync + 'static,
+    speak: impl Fn(&Value) -> Response + Send + Sync + 'static,
 ) -> (String, Webhook) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(move |_, request| speak(request)).await;
@@ -49,7 +49,7 @@ async fn hooked(
 const NAME: &str = "one.example.com";
 
 /// Allows everything.
-fn yes(_: &Value) -> Said {
+fn yes(_: &Value) -> Response {
     allow()
 }
 

@@ -1,7 +1,7 @@
 //! Webhooks that change objects: patches, their order, who is asked again, and what may not be changed.
 
 use coxswain_tests::fixtures::{MERGE, apps, config_map, core, deployment, pod, with};
-use coxswain_tests::webhook::{Said, Webhook, allow, change, deny};
+use coxswain_tests::webhook::{Response, Webhook, allow, change, deny};
 use coxswain_tests::{Cluster, Test, test};
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-fn add(path: &str, value: &Value) -> Said {
+fn add(path: &str, value: &Value) -> Response {
     change(&json!([{"op": "add", "path": path, "value": value}]))
 }
 
@@ -41,16 +41,12 @@ async fn a_patch_is_applied(c: Cluster) {
     })
     .await;
     let path = core(&ns, "configmaps");
-    let made = c.api().post(&path, config_map("a")).await.expect(201);
+    let made = c.create(&path, config_map("a")).await;
     assert_eq!(made["data"], json!({"added": "yes"}));
     assert_eq!(made["metadata"]["labels"], json!({"a": "b"}));
-    let dry = c
-        .api()
-        .post(&format!("{path}?dryRun=All"), config_map("b"))
-        .await
-        .expect(201);
+    let dry = c.create(&format!("{path}?dryRun=All"), config_map("b")).await;
     assert_eq!(dry["data"], json!({"added": "yes"}));
-    let stored = c.api().get(&format!("{path}/a")).await.expect(200);
+    let stored = c.read(&format!("{path}/a")).await;
     assert_eq!(stored, made);
 }
 
@@ -65,9 +61,9 @@ async fn an_update_is_changed_too(c: Cluster) {
     })
     .await;
     let path = core(&ns, "configmaps");
-    c.api().post(&path, config_map("a")).await.expect(201);
+    c.create(&path, config_map("a")).await;
     let path = format!("{path}/a");
-    let put = c.api().put(&path, config_map("a")).await.expect(200);
+    let put = c.replace(&path, config_map("a")).await;
     assert_eq!(put["data"], json!({"k": "v", "operation": "UPDATE"}));
     let patched = c
         .api()
@@ -79,8 +75,8 @@ async fn an_update_is_changed_too(c: Cluster) {
     );
     // What comes to nothing changes nothing.
     let same = with(config_map("a"), json!({"data": {"k": "w"}}));
-    assert_eq!(c.api().put(&path, same).await.expect(200), patched.json());
-    c.api().delete(&path, ()).await.expect(200);
+    assert_eq!(c.replace(&path, same).await, patched.json());
+    c.delete(&path).await;
 }
 
 async fn validating_ones_see_the_change(c: Cluster) {
@@ -114,13 +110,7 @@ async fn they_are_asked_in_the_order_of_names(c: Cluster) {
         add("/data/order", &json!(format!("{before}{name}")))
     })
     .await;
-    let hook = |name: &str| {
-        webhook.hook(
-            &format!("{name}.example.com"),
-            &format!("/{name}"),
-            &["configmaps"],
-        )
-    };
+    let hook = |name: &str| webhook.path_hook(name, &["configmaps"]);
     webhook
         .install(
             &c,
@@ -139,11 +129,7 @@ async fn they_are_asked_in_the_order_of_names(c: Cluster) {
             vec![hook("x"), hook("w")],
         )
         .await;
-    let made = c
-        .api()
-        .post(&core(&ns, "configmaps"), config_map("a"))
-        .await
-        .expect(201);
+    let made = c.create(&core(&ns, "configmaps"), config_map("a")).await;
     assert_eq!(made["data"]["order"], "xwzy");
 }
 
@@ -166,11 +152,7 @@ async fn who_wants_is_asked_again(c: Cluster) {
     })
     .await;
     let hook = |name: &str, policy: &str| {
-        let hook = webhook.hook(
-            &format!("{name}.example.com"),
-            &format!("/{name}"),
-            &["configmaps"],
-        );
+        let hook = webhook.path_hook(name, &["configmaps"]);
         with(hook, json!({"reinvocationPolicy": policy}))
     };
     let hooks = vec![
@@ -181,13 +163,9 @@ async fn who_wants_is_asked_again(c: Cluster) {
         hook("after", "IfNeeded"),
     ];
     webhook.install(&c, &ns, "Mutating", &ns, hooks).await;
-    let made = c
-        .api()
-        .post(&core(&ns, "configmaps"), config_map("a"))
-        .await
-        .expect(201);
+    let made = c.create(&core(&ns, "configmaps"), config_map("a")).await;
     let paths: Vec<String> = webhook
-        .asked()
+        .calls()
         .iter()
         .map(|asked| asked.path.split('?').next().unwrap_or_default().to_owned())
         .collect();
@@ -210,13 +188,7 @@ async fn a_refusal_ends_it(c: Cluster) {
         }
     })
     .await;
-    let hooks = ["a", "b"].map(|name| {
-        webhook.hook(
-            &format!("{name}.example.com"),
-            &format!("/{name}"),
-            &["configmaps"],
-        )
-    });
+    let hooks = ["a", "b"].map(|name| webhook.path_hook(name, &["configmaps"]));
     webhook.install(&c, &ns, "Mutating", &ns, hooks.to_vec()).await;
     let reply = c.api().post(&core(&ns, "configmaps"), config_map("x")).await;
     assert_eq!(reply.status, 400);
@@ -231,11 +203,7 @@ async fn changes_are_defaulted_and_unknown_fields_dropped(c: Cluster) {
         ]))
     })
     .await;
-    let made = c
-        .api()
-        .post(&apps(&ns, "deployments"), deployment("a"))
-        .await
-        .expect(201);
+    let made = c.create(&apps(&ns, "deployments"), deployment("a")).await;
     let side = &made["spec"]["template"]["spec"]["containers"][1];
     assert_eq!(side["terminationMessagePath"], "/dev/termination-log");
     assert_eq!(made["spec"]["colour"], json!(null));
@@ -265,7 +233,7 @@ async fn the_result_must_be_valid(c: Cluster) {
         reply.check(message.starts_with("Internal error occurred: "), name);
         reply.check(!message.contains("failed calling webhook"), name);
     }
-    let list = c.api().get(&path).await.expect(200);
+    let list = c.read(&path).await;
     assert_eq!(list["items"], json!([]));
 }
 
@@ -276,9 +244,9 @@ async fn a_name_can_be_given(c: Cluster) {
     .await;
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-"}});
     let path = core(&ns, "configmaps");
-    let made = c.api().post(&path, object).await.expect(201);
+    let made = c.create(&path, object).await;
     assert_eq!(made["metadata"]["name"], "given");
-    c.api().get(&format!("{path}/given")).await.expect(200);
+    c.read(&format!("{path}/given")).await;
 }
 
 async fn identity_cannot_be_changed(c: Cluster) {
@@ -298,7 +266,7 @@ async fn identity_cannot_be_changed(c: Cluster) {
     })
     .await;
     let all = core(&ns, "configmaps");
-    let made = c.api().post(&all, config_map("a")).await.expect(201);
+    let made = c.create(&all, config_map("a")).await;
     assert_ne!(made["metadata"]["uid"], "00000000-0000-0000-0000-000000000000");
     let path = format!("{all}/a");
     let object = |k: &str| with(config_map("a"), json!({"data": {"k": k}}));
@@ -312,7 +280,7 @@ async fn identity_cannot_be_changed(c: Cluster) {
     );
     let moved = with(config_map("b"), json!({"data": {"k": "namespace"}}));
     c.api().post(&all, moved).await.expect_error(400, "BadRequest");
-    assert_eq!(c.api().get(&path).await.expect(200), made);
+    assert_eq!(c.read(&path).await, made);
 }
 
 async fn a_deletion_cannot_be_changed(c: Cluster) {
@@ -325,7 +293,7 @@ async fn a_deletion_cannot_be_changed(c: Cluster) {
     })
     .await;
     let path = core(&ns, "configmaps");
-    c.api().post(&path, config_map("a")).await.expect(201);
+    c.create(&path, config_map("a")).await;
     let reply = c.api().delete(&format!("{path}/a"), ()).await;
     reply.expect_error(500, "InternalError");
     let why = format!(
@@ -333,13 +301,13 @@ async fn a_deletion_cannot_be_changed(c: Cluster) {
          operation"
     );
     assert_eq!(reply.message(), why);
-    c.api().get(&format!("{path}/a")).await.expect(200);
+    c.read(&format!("{path}/a")).await;
 }
 
 /// The server's own plugins come first.
 async fn pods_are_completed_before(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Mutating", &["pods"], super::yes).await;
-    c.api().post(&core(&ns, "pods"), pod("a")).await.expect(201);
+    c.create(&core(&ns, "pods"), pod("a")).await;
     let requests = webhook.requests();
     let spec = &requests[0]["object"]["spec"];
     assert_eq!(spec["priority"], 0);
@@ -353,7 +321,7 @@ async fn changes_have_no_manager(c: Cluster) {
     })
     .await;
     let path = format!("{}?fieldManager=me", core(&ns, "configmaps"));
-    let made = c.api().post(&path, config_map("a")).await.expect(201);
+    let made = c.create(&path, config_map("a")).await;
     let managers = made["metadata"]["managedFields"]
         .as_array()
         .cloned()

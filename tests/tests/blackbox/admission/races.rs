@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use coxswain_tests::fixtures::{MERGE, config_map, core, service, with};
-use coxswain_tests::webhook::{Said, allow, change, deny};
+use coxswain_tests::webhook::{Response, allow, change, deny};
 use coxswain_tests::{Cluster, Need, Test, test};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub fn tests() -> Vec<Test> {
 async fn patches_that_meet(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| allow()).await;
     let all = core(&ns, "configmaps");
-    c.api().post(&all, config_map("a")).await.expect(201);
+    c.create(&all, config_map("a")).await;
     let path = &format!("{all}/a");
     let keys: Vec<String> = (0..24).map(|n| format!("k{n}")).collect();
     let patches = keys.iter().map(|key| {
@@ -39,14 +39,14 @@ async fn patches_that_meet(c: Cluster) {
     for reply in join_all(patches).await {
         reply.expect(200);
     }
-    let object = c.api().get(path).await.expect(200);
+    let object = c.read(path).await;
     assert_eq!(object["data"].as_object().map(serde_json::Map::len), Some(25));
 }
 
 async fn a_version_that_is_named(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Validating", &["configmaps"], |_| allow()).await;
     let all = core(&ns, "configmaps");
-    let made = c.api().post(&all, config_map("a")).await.expect(201);
+    let made = c.create(&all, config_map("a")).await;
     let path = &format!("{all}/a");
     let puts = (0..6).map(|n| {
         let object = with(made.clone(), json!({"data": {"k": n.to_string()}}));
@@ -75,7 +75,7 @@ async fn a_deletion_is_about_what_is_there(c: Cluster) {
     for round in 0..12 {
         let name = format!("a{round}");
         let path = &format!("{all}/{name}");
-        c.api().post(all, config_map(&name)).await.expect(201);
+        c.create(all, config_map(&name)).await;
         let label = json!({"metadata": {"labels": {"keep": "yes"}}});
         let (labelled, deleted) =
             futures_util::future::join(c.api().patch(path, MERGE, label), c.api().delete(path, ())).await;
@@ -128,14 +128,14 @@ async fn a_chosen_node_port_is_given_once(c: Cluster) {
 /// Everybody is asked about before anybody is stored.
 async fn chosen_once(c: &Cluster, probe: Value, choose: fn(&Value) -> Value) {
     let (ns, _webhook) = hooked(c, "Validating", &["services"], |_| {
-        Said::Late(Duration::from_millis(200), json!({"allowed": true}))
+        Response::Late(Duration::from_millis(200), json!({"allowed": true}))
     })
     .await;
     let path = &core(&ns, "services");
     let named = |name: &str, spec: &Value| with(service(name), json!({"spec": spec}));
     // What was free a moment ago, whatever the ranges are.
-    let probe = c.api().post(path, named("probe", &probe)).await.expect(201);
-    c.api().delete(&format!("{path}/probe"), ()).await.expect(200);
+    let probe = c.create(path, named("probe", &probe)).await;
+    c.delete(&format!("{path}/probe")).await;
     let chosen = choose(&probe["spec"]);
     let creates = (0..8).map(|n| c.api().post(path, named(&format!("s{n}"), &chosen)));
     let replies = join_all(creates).await;
@@ -152,26 +152,21 @@ async fn an_address_that_is_taken_meanwhile(c: Cluster) {
     let asked = AtomicUsize::new(0);
     let (ns, webhook) = hooked(&c, "Validating", &["services"], move |_| {
         match asked.fetch_add(1, Ordering::Relaxed) {
-            0 => Said::Late(Duration::from_secs(5), json!({"allowed": true})),
+            0 => Response::Late(Duration::from_secs(5), json!({"allowed": true})),
             _ => allow(),
         }
     })
     .await;
     let other = c.namespace().await;
-    let create = async {
-        c.api()
-            .post(&core(&ns, "services"), service("a"))
-            .await
-            .expect(201)
-    };
+    let create = async { c.create(&core(&ns, "services"), service("a")).await };
     let take = async {
         let address = soon("the webhook is asked", async || {
-            let asked = webhook.asked();
+            let asked = webhook.calls();
             Some(asked.first()?.request()["object"]["spec"]["clusterIP"].clone())
         })
         .await;
         let taken = with(service("b"), json!({"spec": {"clusterIP": address}}));
-        c.api().post(&core(&other, "services"), taken).await.expect(201)
+        c.create(&core(&other, "services"), taken).await
     };
     let (made, taken) = futures_util::future::join(create, take).await;
     assert_ne!(made["spec"]["clusterIP"], taken["spec"]["clusterIP"]);

@@ -1,7 +1,7 @@
 //! Webhooks that refuse: what the client is told, and that nothing has happened.
 
 use coxswain_tests::fixtures::{config_map, core, with};
-use coxswain_tests::webhook::{Said, Webhook, allow, deny};
+use coxswain_tests::webhook::{Response, Webhook, allow, deny};
 use coxswain_tests::{Cluster, Reply, Test, test};
 use serde_json::{Value, json};
 
@@ -63,10 +63,7 @@ async fn what_the_client_is_told(c: Cluster) {
             let (code, reason, message) = expected;
             assert_eq!(told(&reply), (code, reason.to_owned(), message), "{status}");
         }
-        c.api()
-            .get(&format!("{}/a", core(&ns, "configmaps")))
-            .await
-            .expect_error(404, "NotFound");
+        c.expect_absent(&format!("{}/a", core(&ns, "configmaps"))).await;
     }
 }
 
@@ -78,7 +75,7 @@ async fn nothing_has_happened(c: Cluster) {
         };
         let (ns, _webhook) = hooked(&c, kind, &["configmaps"], refuse).await;
         let all = core(&ns, "configmaps");
-        let made = c.api().post(&all, config_map("a")).await.expect(201);
+        let made = c.create(&all, config_map("a")).await;
         let path = format!("{all}/a");
         let merge = coxswain_tests::fixtures::MERGE;
         for reply in [
@@ -104,7 +101,7 @@ async fn warnings_come_with_the_answer_and_with_the_refusal(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let (ns, _webhook) = hooked(&c, kind, &["configmaps"], |request| {
             let allowed = request["name"] == "good";
-            Said::Response(
+            Response::Review(
                 json!({"allowed": allowed, "warnings": ["careful", "a \"quoted\" one", "careful"]}),
             )
         })
@@ -128,7 +125,7 @@ async fn warnings_that_headers_cannot_hold(c: Cluster) {
             Some("long") => json!(["x".repeat(4000), "y".repeat(97)]),
             _ => json!(["x".repeat(4000), "y".repeat(96)]),
         };
-        Said::Response(json!({"allowed": true, "warnings": warnings}))
+        Response::Review(json!({"allowed": true, "warnings": warnings}))
     })
     .await;
     let path = core(&ns, "configmaps");
@@ -181,13 +178,7 @@ async fn all_validating_ones_are_asked(c: Cluster) {
         }
     })
     .await;
-    let hooks = ["a", "b", "c"].map(|name| {
-        webhook.hook(
-            &format!("{name}.example.com"),
-            &format!("/{name}"),
-            &["configmaps"],
-        )
-    });
+    let hooks = ["a", "b", "c"].map(|name| webhook.path_hook(name, &["configmaps"]));
     webhook.install(&c, &ns, "Validating", &ns, hooks.to_vec()).await;
     let reply = c.api().post(&core(&ns, "configmaps"), config_map("x")).await;
     assert_eq!(

@@ -1,6 +1,6 @@
 //! What webhooks are told: the `AdmissionReview`, field by field.
 
-use coxswain_tests::fixtures::{JSON_PATCH, MERGE, apps, config_map, core, deployment, with};
+use coxswain_tests::fixtures::{JSON_PATCH, apps, config_map, core, deployment, with};
 use coxswain_tests::webhook::Webhook;
 use coxswain_tests::{Cluster, Test, test};
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ async fn a_create(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let (ns, webhook) = hooked(&c, kind, &["configmaps"], yes).await;
         let path = format!("{}?fieldManager=me", core(&ns, "configmaps"));
-        let made = c.api().post(&path, config_map("a")).await.expect(201);
+        let made = c.create(&path, config_map("a")).await;
         let request = only(&webhook);
         let options = with(options("CreateOptions"), json!({"fieldManager": "me"}));
         assert_eq!(plain(&request), of_config_map("CREATE", &ns, &options), "{kind}");
@@ -101,7 +101,7 @@ async fn a_generated_name(c: Cluster) {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-"}});
     for kind in ["Mutating", "Validating"] {
         let (ns, webhook) = hooked(&c, kind, &["configmaps"], yes).await;
-        let made = c.api().post(&core(&ns, "configmaps"), &object).await.expect(201);
+        let made = c.create(&core(&ns, "configmaps"), &object).await;
         let request = only(&webhook);
         if kind == "Mutating" {
             assert_eq!(request["name"], json!(null));
@@ -116,11 +116,11 @@ async fn an_update(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let (ns, webhook) = hooked(&c, kind, &["configmaps"], yes).await;
         let path = core(&ns, "configmaps");
-        let made = c.api().post(&path, config_map("a")).await.expect(201);
+        let made = c.create(&path, config_map("a")).await;
         let _ = webhook.requests();
         let path = format!("{path}/a");
         let new = with(config_map("a"), json!({"data": {"k": "w"}}));
-        c.api().put(&path, new).await.expect(200);
+        c.replace(&path, new).await;
         let request = only(&webhook);
         let expected = of_config_map("UPDATE", &ns, &options("UpdateOptions"));
         assert_eq!(plain(&request), expected, "{kind}");
@@ -135,10 +135,8 @@ async fn an_update(c: Cluster) {
             "{object:#}"
         );
         // Nothing changes, and it is asked about all the same.
-        c.api()
-            .put(&path, with(config_map("a"), json!({"data": {"k": "w"}})))
-            .await
-            .expect(200);
+        c.replace(&path, with(config_map("a"), json!({"data": {"k": "w"}})))
+            .await;
         assert_eq!(lines(&webhook.requests()), ["UPDATE a"]);
     }
 }
@@ -163,11 +161,11 @@ async fn an_update_that_creates(c: Cluster) {
 async fn a_patch_is_an_update(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["configmaps"], yes).await;
     let path = core(&ns, "configmaps");
-    c.api().post(&path, config_map("a")).await.expect(201);
+    c.create(&path, config_map("a")).await;
     let _ = webhook.requests();
     let path = format!("{path}/a?fieldManager=me");
     let merge = json!({"data": {"k": "w"}});
-    c.api().patch(&path, MERGE, merge).await.expect(200);
+    c.merge(&path, merge).await;
     let request = only(&webhook);
     let options = with(options("UpdateOptions"), json!({"fieldManager": "me"}));
     assert_eq!(plain(&request), of_config_map("UPDATE", &ns, &options));
@@ -201,7 +199,7 @@ async fn a_delete(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let (ns, webhook) = hooked(&c, kind, &["configmaps"], yes).await;
         let path = core(&ns, "configmaps");
-        let made = c.api().post(&path, config_map("a")).await.expect(201);
+        let made = c.create(&path, config_map("a")).await;
         let _ = webhook.requests();
         let uid = &made["metadata"]["uid"];
         let body = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
@@ -226,10 +224,10 @@ async fn a_deletion_of_many(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["deployments"], yes).await;
     let path = apps(&ns, "deployments");
     for name in ["a", "b"] {
-        c.api().post(&path, deployment(name)).await.expect(201);
+        c.create(&path, deployment(name)).await;
     }
     let _ = webhook.requests();
-    c.api().delete(&path, ()).await.expect(200);
+    c.delete(&path).await;
     let requests = webhook.requests();
     assert_eq!(lines(&requests), ["DELETE ", "DELETE "]);
     let mut names: Vec<&Value> = requests
@@ -247,11 +245,8 @@ async fn an_old_review(c: Cluster) {
     let mut hook = webhook.hook(super::NAME, "/", &["configmaps"]);
     hook["admissionReviewVersions"] = json!(["v9", "v1beta1", "v1"]);
     webhook.install(&c, &ns, "Validating", &ns, vec![hook]).await;
-    c.api()
-        .post(&core(&ns, "configmaps"), config_map("a"))
-        .await
-        .expect(201);
-    let asked = webhook.asked();
+    c.create(&core(&ns, "configmaps"), config_map("a")).await;
+    let asked = webhook.calls();
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].review["apiVersion"], "admission.k8s.io/v1beta1");
     assert_eq!(
@@ -266,11 +261,8 @@ async fn the_request_over_http(c: Cluster) {
     let mut hook = webhook.hook(super::NAME, "/some/path", &["configmaps"]);
     hook["timeoutSeconds"] = 7.into();
     webhook.install(&c, &ns, "Validating", &ns, vec![hook]).await;
-    c.api()
-        .post(&core(&ns, "configmaps"), config_map("a"))
-        .await
-        .expect(201);
-    let asked = webhook.asked();
+    c.create(&core(&ns, "configmaps"), config_map("a")).await;
+    let asked = webhook.calls();
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].path, "/some/path?timeout=7s");
     assert_eq!(asked[0].headers, ["kube-apiserver-admission", "application/json"]);
@@ -300,21 +292,18 @@ async fn a_dry_run(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["configmaps"], yes).await;
     let path = core(&ns, "configmaps");
     let dry = format!("{path}?dryRun=All");
-    c.api().post(&dry, config_map("a")).await.expect(201);
+    c.create(&dry, config_map("a")).await;
     let request = only(&webhook);
     assert_eq!(request["dryRun"], true);
     let dry_options = |kind: &str| with(options(kind), json!({"dryRun": ["All"]}));
     assert_eq!(request["options"], dry_options("CreateOptions"));
-    c.api().post(&path, config_map("a")).await.expect(201);
+    c.create(&path, config_map("a")).await;
     let _ = webhook.requests();
-    c.api()
-        .delete(&format!("{path}/a?dryRun=All"), ())
-        .await
-        .expect(200);
+    c.delete(&format!("{path}/a?dryRun=All")).await;
     let request = only(&webhook);
     assert_eq!(
         (&request["dryRun"], &request["options"]),
         (&json!(true), &dry_options("DeleteOptions"))
     );
-    c.api().get(&format!("{path}/a")).await.expect(200);
+    c.read(&format!("{path}/a")).await;
 }

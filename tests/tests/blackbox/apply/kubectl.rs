@@ -34,11 +34,11 @@ async fn it_creates_configures_and_removes(c: Cluster) {
     let path = core(&ns, "configmaps/a");
     let done = server_side(&k, &[], &config_map("{k: '1', l: '2'}")).ok();
     assert_eq!(done, "configmap/a serverside-applied\n");
-    let made = c.api().get(&path).await.expect(200);
+    let made = c.read(&path).await;
     assert_eq!(managers(&made), ["kubectl"]);
     let done = server_side(&k, &[], &config_map("{l: '3'}")).ok();
     assert_eq!(done, "configmap/a serverside-applied\n");
-    let left = c.api().get(&path).await.expect(200);
+    let left = c.read(&path).await;
     assert_eq!(left["data"], json!({"l": "3"}));
     assert_eq!(
         left["metadata"].get("annotations"),
@@ -59,7 +59,7 @@ async fn conflicts_are_told_and_can_be_forced(c: Cluster) {
     );
     let forced = ["--field-manager=two", "--force-conflicts"];
     let _ = server_side(&k, &forced, &config_map("{k: '2'}")).ok();
-    let taken = c.api().get(&path).await.expect(200);
+    let taken = c.read(&path).await;
     assert_eq!(taken["data"], json!({"k": "2"}));
     assert_eq!(fields(&taken, "two", "Apply"), json!({"f:data": {"f:k": {}}}));
 }
@@ -71,7 +71,7 @@ async fn client_side_objects_are_taken_over(c: Cluster) {
         .run_with(&["apply", "-f", "-"], &config_map("{k: '1', l: '2'}"))
         .ok();
     let _ = server_side(&k, &[], &config_map("{k: '5'}")).ok();
-    let taken = c.api().get(&core(&ns, "configmaps/a")).await.expect(200);
+    let taken = c.read(&core(&ns, "configmaps/a")).await;
     assert_eq!(taken["data"], json!({"k": "5"}));
     // Its annotation has a manager of its own, so that it stays.
     assert_eq!(managers(&taken), ["kubectl-last-applied", "kubectl"]);
@@ -81,7 +81,7 @@ async fn a_diff_changes_nothing(c: Cluster) {
     let ns = c.namespace().await;
     let k = Kubectl::new(&c, &ns);
     let _ = server_side(&k, &[], &config_map("{k: '1'}")).ok();
-    let before = c.api().get(&core(&ns, "configmaps/a")).await.expect(200);
+    let before = c.read(&core(&ns, "configmaps/a")).await;
     let done = server_side(&k, &["--dry-run=server"], &config_map("{k: '2'}")).ok();
     assert_eq!(done, "configmap/a serverside-applied (server dry run)\n");
     crate::expect::unchanged(&c, &core(&ns, "configmaps/a"), &before).await;

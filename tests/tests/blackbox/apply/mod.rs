@@ -2,11 +2,7 @@
 
 mod kubectl;
 
-use coxswain_tests::{
-    Cluster, Test,
-    fixtures::{MERGE, core},
-    test,
-};
+use coxswain_tests::{Cluster, Test, fixtures::core, test};
 use serde_json::{Value, json};
 
 /// The tests of this folder.
@@ -45,18 +41,13 @@ fn managers(object: &Value) -> Vec<&str> {
 async fn managers_over_10_are_merged(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    c.api()
-        .post(&core(&ns, "configmaps?fieldManager=m0"), map(&json!({"k0": "1"})))
-        .await
-        .expect(201);
+    c.create(&core(&ns, "configmaps?fieldManager=m0"), map(&json!({"k0": "1"})))
+        .await;
     for n in 1..12 {
         let body = json!({"data": {format!("k{n}"): "1"}});
-        c.api()
-            .patch(&format!("{path}?fieldManager=m{n}"), MERGE, body)
-            .await
-            .expect(200);
+        c.merge(&format!("{path}?fieldManager=m{n}"), body).await;
     }
-    let all = c.api().get(&path).await.expect(200);
+    let all = c.read(&path).await;
     assert_eq!(managers(&all).len(), 10);
     let ancient = fields(&all, "ancient-changes", "Update");
     assert_eq!(ancient["f:data"]["f:k0"], json!({}), "{all:#}");

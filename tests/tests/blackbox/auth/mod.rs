@@ -7,7 +7,7 @@ use coxswain_tests::{Cluster, Reply, Test};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{core, create, object, of, soon, with};
+use crate::support::{core, object, of, soon, with};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -62,9 +62,9 @@ pub async fn grant(c: &Cluster, ns: &str, user: &str, rules: Value) {
         .and_then(|rules| rules.last())
         .cloned()
         .unwrap_or_default();
-    create(c, &of(RBAC, ns, "roles"), &role("Role", user, rules)).await;
+    c.create(&of(RBAC, ns, "roles"), &role("Role", user, rules)).await;
     let bound = binding("RoleBinding", user, ("Role", user), user);
-    create(c, &of(RBAC, ns, "rolebindings"), &bound).await;
+    c.create(&of(RBAC, ns, "rolebindings"), &bound).await;
     let resource = last["resources"][0].as_str().unwrap_or_default();
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     let asked = json!({
@@ -94,13 +94,12 @@ pub async fn may(c: &Cluster, user: &str, asked: &Value) -> Value {
         "spec": {"user": user, "resourceAttributes": asked},
     });
     let path = format!("{AUTHORIZATION}/subjectaccessreviews");
-    c.api().post(&path, review).await.expect(201)
+    c.create(&path, review).await
 }
 
 /// A new service account.
 pub async fn account(c: &Cluster, ns: &str, name: &str) -> Value {
-    create(
-        c,
+    c.create(
         &core(ns, "serviceaccounts"),
         &object("v1", "ServiceAccount", name),
     )

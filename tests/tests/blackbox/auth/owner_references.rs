@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{forbidden, grant, rule, send_as, user};
-use crate::support::{config_map, core, create, with};
+use crate::support::{config_map, core, with};
 
 const APPLY: &str = "application/apply-patch+yaml";
 
@@ -17,8 +17,8 @@ pub fn tests() -> Vec<Test> {
 async fn owner_references_require_permissions(c: Cluster) {
     let ns = c.namespace().await;
     let maps = core(&ns, "configmaps");
-    create(&c, &maps, &config_map("owner")).await;
-    let owner = c.api().get(&format!("{maps}/owner")).await.expect(200);
+    c.create(&maps, &config_map("owner")).await;
+    let owner = c.read(&format!("{maps}/owner")).await;
     let dependent = |name: &str, blocks: bool| {
         let mut map = config_map(name);
         map["metadata"]["ownerReferences"] = json!([{

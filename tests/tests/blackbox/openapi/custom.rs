@@ -4,7 +4,7 @@ use coxswain_tests::{Cluster, Test, test};
 use serde_json::{Value, json};
 
 use super::{CRDS, META, Widgets, media_types, parameters, properties, version};
-use crate::support::{MERGE, soon};
+use crate::support::soon;
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -128,7 +128,7 @@ async fn documents_follow_the_definition(c: Cluster) {
     let widgets = Widgets::new(&c).await;
     let path = format!("apis/{}/v1", widgets.group);
     let link = async || {
-        let index = c.api().get("/openapi/v3").await.expect(200);
+        let index = c.read("/openapi/v3").await;
         index["paths"][&path]["serverRelativeURL"]
             .as_str()
             .map(str::to_owned)
@@ -138,10 +138,10 @@ async fn documents_follow_the_definition(c: Cluster) {
         .install(&c, json!([version("v1", true, properties())]))
         .await;
     let first = soon("it is in the index", async || link().await).await;
-    c.api().get(&first).await.expect(200);
+    c.read(&first).await;
     let crd = format!("{CRDS}/widgets.{}", widgets.group);
     let change = json!({"spec": {"versions": [version("v1", true, json!({"new": {"type": "string"}}))]}});
-    c.api().patch(&crd, MERGE, change).await.expect(200);
+    c.merge(&crd, change).await;
     let second = soon("its link is another", async || {
         link().await.filter(|link| *link != first)
     })
@@ -153,7 +153,7 @@ async fn documents_follow_the_definition(c: Cluster) {
         .await;
     assert_eq!(widgets.schema(&document, "v1")["properties"]["spec"], Value::Null);
     assert_eq!(c.api().get(&first).await.header("location"), Some(&*second));
-    c.api().delete(&crd, ()).await.expect(200);
+    c.delete(&crd).await;
     soon("it is gone from the index", async || {
         link().await.is_none().then_some(())
     })
@@ -171,7 +171,7 @@ async fn version_2_has_both(c: Cluster) {
         .await;
     let name = widgets.name("v1", "Widget");
     let document = soon("it is published", async || {
-        let document = c.api().get("/openapi/v2").await.expect(200);
+        let document = c.read("/openapi/v2").await;
         (!document["definitions"][&name].is_null()).then_some(document)
     })
     .await;

@@ -27,7 +27,7 @@ async fn published(c: &Cluster) -> (Widgets, Kubectl) {
     widgets.when(c, "v1", |_| true).await;
     let name = widgets.name("v1", "Widget");
     soon("it is published", async || {
-        let document = c.api().get("/openapi/v2").await.expect(200);
+        let document = c.read("/openapi/v2").await;
         (!document["definitions"][&name].is_null()).then_some(())
     })
     .await;

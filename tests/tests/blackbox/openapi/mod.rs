@@ -12,7 +12,7 @@ mod kubectl;
 use coxswain_tests::{Cluster, Test};
 use serde_json::{Value, json};
 
-use crate::support::{create, soon};
+use crate::support::soon;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -50,7 +50,7 @@ impl Widgets {
     }
 
     async fn install(&self, c: &Cluster, versions: Value) {
-        create(c, CRDS, &self.crd(versions)).await;
+        c.create(CRDS, &self.crd(versions)).await;
     }
 
     fn document(&self, version: &str) -> String {

@@ -4,7 +4,7 @@ use coxswain_tests::{Cluster, Need, Test, test};
 use serde_json::json;
 
 use super::{limited, path, quota, refused, used};
-use crate::support::{MERGE, config_map, core, create, deployment, object, of, pod, soon, with};
+use crate::support::{config_map, core, deployment, object, of, pod, soon, with};
 
 pub fn tests() -> Vec<Test> {
     let tests = vec![
@@ -27,10 +27,10 @@ pub fn tests() -> Vec<Test> {
 
 async fn status_says_what_is_limited_and_used(c: Cluster) {
     let ns = c.namespace().await;
-    create(&c, &core(&ns, "pods"), &pod("a")).await;
-    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    c.create(&core(&ns, "pods"), &pod("a")).await;
+    c.create(&core(&ns, "configmaps"), &config_map("a")).await;
     let hard = json!({"pods": "2", "count/pods": "3", "configmaps": "10", "secrets": "1", "count/deployments.apps": "1"});
-    let made = create(&c, &core(&ns, "resourcequotas"), &quota("q", hard)).await;
+    let made = c.create(&core(&ns, "resourcequotas"), &quota("q", hard)).await;
     assert_eq!(made["status"], json!({}));
     let expected = json!({"pods": "1", "count/pods": "1", "configmaps": "1", "secrets": "0", "count/deployments.apps": "0"});
     for limit in 11..40 {
@@ -38,7 +38,7 @@ async fn status_says_what_is_limited_and_used(c: Cluster) {
             break;
         }
         let counted = soon("it is counted", async || {
-            let now = c.api().get(&path(&ns, "q")).await.expect(200);
+            let now = c.read(&path(&ns, "q")).await;
             (now["status"]["hard"] == now["spec"]["hard"]).then(|| now["status"]["used"].clone())
         })
         .await;
@@ -48,21 +48,20 @@ async fn status_says_what_is_limited_and_used(c: Cluster) {
         // The controller of a real cluster has not seen all of it yet. It counts again when there is something new about
         // the quota, and not before.
         let change = json!({"spec": {"hard": {"configmaps": limit.to_string()}}});
-        c.api().patch(&path(&ns, "q"), MERGE, change).await.expect(200);
+        c.merge(&path(&ns, "q"), change).await;
     }
     used(&c, &ns, "q", expected).await;
 }
 
 async fn what_is_not_limited_is_not_refused(c: Cluster) {
     let ns = limited(&c, json!({"pods": "0", "secrets": "0"})).await;
-    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    c.create(&core(&ns, "configmaps"), &config_map("a")).await;
     // A template is no pod.
-    create(&c, &of("apps/v1", &ns, "deployments"), &deployment("a")).await;
+    c.create(&of("apps/v1", &ns, "deployments"), &deployment("a"))
+        .await;
     // Who is there already may change.
-    c.api()
-        .patch(&core(&ns, "configmaps/a"), MERGE, json!({"data": {"k": "v"}}))
-        .await
-        .expect(200);
+    c.merge(&core(&ns, "configmaps/a"), json!({"data": {"k": "v"}}))
+        .await;
 }
 
 async fn every_kind_can_be_counted(c: Cluster) {
@@ -85,7 +84,8 @@ async fn every_kind_can_be_counted(c: Cluster) {
         })
         .await;
         let hard = there.to_string();
-        create(&c, &core(&ns, "resourcequotas"), &quota("q", json!({name: hard}))).await;
+        c.create(&core(&ns, "resourcequotas"), &quota("q", json!({name: hard})))
+            .await;
         used(&c, &ns, "q", json!({name: hard})).await;
         let resource = name.trim_start_matches("count/");
         let plural = resource.split('.').next().unwrap_or_default();
@@ -102,25 +102,25 @@ async fn every_kind_can_be_counted(c: Cluster) {
 
 async fn deleted_objects_are_given_back(c: Cluster) {
     let ns = limited(&c, json!({"pods": "1", "configmaps": "1"})).await;
-    create(&c, &core(&ns, "pods"), &pod("a")).await;
-    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    c.create(&core(&ns, "pods"), &pod("a")).await;
+    c.create(&core(&ns, "configmaps"), &config_map("a")).await;
     used(&c, &ns, "q", json!({"pods": "1", "configmaps": "1"})).await;
     for gone in ["pods/a", "configmaps/a"] {
-        c.api().delete(&core(&ns, gone), ()).await.expect(200);
+        c.delete(&core(&ns, gone)).await;
     }
     used(&c, &ns, "q", json!({"pods": "0", "configmaps": "0"})).await;
-    create(&c, &core(&ns, "pods"), &pod("b")).await;
-    create(&c, &core(&ns, "configmaps"), &config_map("b")).await;
+    c.create(&core(&ns, "pods"), &pod("b")).await;
+    c.create(&core(&ns, "configmaps"), &config_map("b")).await;
 }
 
 async fn dry_runs_cost_nothing(c: Cluster) {
     let ns = limited(&c, json!({"configmaps": "1"})).await;
     let dry = core(&ns, "configmaps?dryRun=All");
     for _ in 0..3 {
-        create(&c, &dry, &config_map("a")).await;
+        c.create(&dry, &config_map("a")).await;
     }
     used(&c, &ns, "q", json!({"configmaps": "0"})).await;
-    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    c.create(&core(&ns, "configmaps"), &config_map("a")).await;
     let reply = c.api().post(&dry, config_map("b")).await;
     refused(
         &reply,
@@ -135,7 +135,7 @@ async fn invalid_objects_cost_nothing(c: Cluster) {
         .post(&core(&ns, "configmaps"), wrong.clone())
         .await
         .expect_error(422, "Invalid");
-    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    c.create(&core(&ns, "configmaps"), &config_map("a")).await;
     // What is wrong with an object is said before what it would cost.
     c.api()
         .post(&core(&ns, "configmaps"), wrong)
@@ -151,8 +151,7 @@ async fn invalid_objects_cost_nothing(c: Cluster) {
 
 async fn every_quota_of_a_namespace_must_agree(c: Cluster) {
     let ns = limited(&c, json!({"configmaps": "5"})).await;
-    create(
-        &c,
+    c.create(
         &core(&ns, "resourcequotas"),
         &quota("less", json!({"count/configmaps": "0"})),
     )
@@ -177,10 +176,10 @@ async fn every_quota_of_a_namespace_must_agree(c: Cluster) {
 async fn limits_follow_the_spec(c: Cluster) {
     let ns = limited(&c, json!({"configmaps": "2"})).await;
     for name in ["a", "b"] {
-        create(&c, &core(&ns, "configmaps"), &config_map(name)).await;
+        c.create(&core(&ns, "configmaps"), &config_map(name)).await;
     }
     let lower = json!({"spec": {"hard": {"configmaps": "1", "secrets": "1"}}});
-    c.api().patch(&path(&ns, "q"), MERGE, lower).await.expect(200);
+    c.merge(&path(&ns, "q"), lower).await;
     // What is there stays, though it is more than may be.
     used(&c, &ns, "q", json!({"configmaps": "2", "secrets": "0"})).await;
     let reply = c.api().post(&core(&ns, "configmaps"), config_map("c")).await;
@@ -189,7 +188,7 @@ async fn limits_follow_the_spec(c: Cluster) {
         "configmaps \"c\" is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=2, limited: configmaps=1",
     );
     let higher = json!({"spec": {"hard": {"configmaps": "3", "secrets": null}}});
-    c.api().patch(&path(&ns, "q"), MERGE, higher).await.expect(200);
+    c.merge(&path(&ns, "q"), higher).await;
     used(&c, &ns, "q", json!({"configmaps": "2"})).await;
     soon("the new limit counts", async || {
         (c.api()
@@ -200,7 +199,7 @@ async fn limits_follow_the_spec(c: Cluster) {
             .then_some(())
     })
     .await;
-    c.api().delete(&path(&ns, "q"), ()).await.expect(200);
+    c.delete(&path(&ns, "q")).await;
     soon("nothing is limited any more", async || {
         (c.api()
             .post(&core(&ns, "configmaps"), config_map("d"))
@@ -225,7 +224,7 @@ async fn many_at_once_never_exceed_it(c: Cluster) {
     for reply in replies.iter().filter(|reply| reply.status != 201) {
         reply.expect_error(403, "Forbidden");
     }
-    let list = c.api().get(&path).await.expect(200);
+    let list = c.read(&path).await;
     assert_eq!(list["items"].as_array().map(Vec::len), Some(5));
     used(&c, &ns, "q", json!({"configmaps": "5"})).await;
 }
@@ -233,7 +232,7 @@ async fn many_at_once_never_exceed_it(c: Cluster) {
 async fn other_namespaces_are_free(c: Cluster) {
     let ns = limited(&c, json!({"configmaps": "0"})).await;
     let other = c.namespace().await;
-    create(&c, &core(&other, "configmaps"), &config_map("a")).await;
+    c.create(&core(&other, "configmaps"), &config_map("a")).await;
     c.api()
         .post(&core(&ns, "configmaps"), config_map("a"))
         .await
@@ -244,7 +243,7 @@ async fn apply_and_generated_names_are_counted(c: Cluster) {
     let ns = limited(&c, json!({"configmaps": "1"})).await;
     let mut generated = config_map("");
     generated["metadata"] = json!({"generateName": "g-"});
-    let made = create(&c, &core(&ns, "configmaps"), &generated).await;
+    let made = c.create(&core(&ns, "configmaps"), &generated).await;
     let apply = core(&ns, "configmaps/a?fieldManager=m");
     let reply = c
         .api()
@@ -270,32 +269,26 @@ async fn apply_and_generated_names_are_counted(c: Cluster) {
 
 async fn pods_beyond_it_are_refused(c: Cluster) {
     let ns = limited(&c, json!({"pods": "2"})).await;
-    create(&c, &core(&ns, "pods"), &pod("a")).await;
-    create(&c, &core(&ns, "pods"), &pod("b")).await;
+    c.create(&core(&ns, "pods"), &pod("a")).await;
+    c.create(&core(&ns, "pods"), &pod("b")).await;
     let reply = c.api().post(&core(&ns, "pods"), pod("c")).await;
     refused(
         &reply,
         "pods \"c\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2",
     );
     assert_eq!(reply.json()["details"], json!({"name": "c", "kind": "pods"}));
-    c.api()
-        .get(&core(&ns, "pods/c"))
-        .await
-        .expect_error(404, "NotFound");
+    c.expect_absent(&core(&ns, "pods/c")).await;
     used(&c, &ns, "q", json!({"pods": "2"})).await;
 }
 
 async fn pods_that_have_ended_are_only_objects(c: Cluster) {
     let ns = limited(&c, json!({"pods": "1", "count/pods": "2"})).await;
-    create(&c, &core(&ns, "pods"), &pod("a")).await;
+    c.create(&core(&ns, "pods"), &pod("a")).await;
     used(&c, &ns, "q", json!({"pods": "1", "count/pods": "1"})).await;
     let done = json!({"status": {"phase": "Succeeded"}});
-    c.api()
-        .patch(&core(&ns, "pods/a/status"), MERGE, done)
-        .await
-        .expect(200);
+    c.merge(&core(&ns, "pods/a/status"), done).await;
     used(&c, &ns, "q", json!({"pods": "0", "count/pods": "1"})).await;
-    create(&c, &core(&ns, "pods"), &pod("b")).await;
+    c.create(&core(&ns, "pods"), &pod("b")).await;
     used(&c, &ns, "q", json!({"pods": "1", "count/pods": "2"})).await;
     let reply = c.api().post(&core(&ns, "pods"), pod("c")).await;
     refused(

@@ -4,7 +4,7 @@ use coxswain_tests::{Cluster, Need, Test, test};
 use serde_json::{Value, json};
 
 use super::{path, quota, refused, used};
-use crate::support::{MERGE, core, create, object, of, soon};
+use crate::support::{core, object, of, soon};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -29,14 +29,16 @@ async fn limited_widgets(c: &Cluster) -> (String, String, String) {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
         },
     });
-    create(c, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await;
+    c.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd)
+        .await;
     let widgets = of(&format!("{group}/v1"), &ns, "widgets");
     soon("widgets are served", async || {
         (c.api().get(&widgets).await.status == 200).then_some(())
     })
     .await;
     let name = format!("count/widgets.{group}");
-    create(c, &core(&ns, "resourcequotas"), &quota("q", json!({&name: "1"}))).await;
+    c.create(&core(&ns, "resourcequotas"), &quota("q", json!({&name: "1"})))
+        .await;
     (ns, widgets, name)
 }
 
@@ -50,31 +52,31 @@ async fn custom_resources_can_be_counted(c: Cluster) {
     let counted = json!({"status": {"hard": {&name: "1"}, "used": {&name: "0"}}});
     let status = format!("{}/status", path(&ns, "q"));
     soon("the limit is known", async || {
-        let quota = c.api().get(&path(&ns, "q")).await.expect(200);
+        let quota = c.read(&path(&ns, "q")).await;
         (quota["status"]["hard"] == quota["spec"]["hard"]).then_some(())
     })
     .await;
-    c.api().patch(&status, MERGE, counted.clone()).await.expect(200);
+    c.merge(&status, counted.clone()).await;
     used(&c, &ns, "q", json!({&name: "0"})).await;
-    create(&c, &widgets, &widget(&ns, "a")).await;
+    c.create(&widgets, &widget(&ns, "a")).await;
     let reply = c.api().post(&widgets, widget(&ns, "b")).await;
     let message = format!(
         "widgets.{ns}.example.com \"b\" is forbidden: exceeded quota: q, requested: {name}=1, used: {name}=1, limited: {name}=1"
     );
     refused(&reply, &message);
     used(&c, &ns, "q", json!({&name: "1"})).await;
-    c.api().delete(&format!("{widgets}/a"), ()).await.expect(200);
-    c.api().patch(&status, MERGE, counted).await.expect(200);
+    c.delete(&format!("{widgets}/a")).await;
+    c.merge(&status, counted).await;
     used(&c, &ns, "q", json!({&name: "0"})).await;
-    create(&c, &widgets, &widget(&ns, "b")).await;
+    c.create(&widgets, &widget(&ns, "b")).await;
 }
 
 async fn custom_resources_are_given_back(c: Cluster) {
     let (ns, widgets, name) = limited_widgets(&c).await;
     used(&c, &ns, "q", json!({&name: "0"})).await;
-    create(&c, &widgets, &widget(&ns, "a")).await;
+    c.create(&widgets, &widget(&ns, "a")).await;
     used(&c, &ns, "q", json!({&name: "1"})).await;
-    c.api().delete(&format!("{widgets}/a"), ()).await.expect(200);
+    c.delete(&format!("{widgets}/a")).await;
     used(&c, &ns, "q", json!({&name: "0"})).await;
-    create(&c, &widgets, &widget(&ns, "b")).await;
+    c.create(&widgets, &widget(&ns, "b")).await;
 }

@@ -8,7 +8,7 @@ mod custom;
 use coxswain_tests::{Cluster, Need, Reply, Test, test, time};
 use serde_json::{Value, json};
 
-use crate::support::{SOON, config_map, core, create, object, of, soon, with};
+use crate::support::{SOON, config_map, core, object, of, soon, with};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -28,7 +28,7 @@ fn path(ns: &str, name: &str) -> String {
 async fn used(c: &Cluster, ns: &str, name: &str, expected: Value) {
     let mut last = Value::Null;
     let found = time::eventually(SOON, async || {
-        last = c.api().get(&path(ns, name)).await.expect(200);
+        last = c.read(&path(ns, name)).await;
         (last["status"]["used"] == expected && last["status"]["hard"] == last["spec"]["hard"]).then_some(())
     })
     .await;
@@ -41,7 +41,7 @@ async fn used(c: &Cluster, ns: &str, name: &str, expected: Value) {
 async fn known(c: &Cluster, ns: &str) {
     let mut last = quota("", json!({"count/leases.coordination.k8s.io": "0"}));
     last["metadata"] = json!({"generateName": "last-"});
-    let last = create(c, &core(ns, "resourcequotas"), &last).await;
+    let last = c.create(&core(ns, "resourcequotas"), &last).await;
     let name = last["metadata"]["name"].as_str().unwrap_or_default();
     let refusal = format!("exceeded quota: {name},");
     soon("the server knows the last quota", async || {
@@ -51,7 +51,7 @@ async fn known(c: &Cluster, ns: &str) {
         reply.message().contains(&refusal).then_some(())
     })
     .await;
-    c.api().delete(&path(ns, name), ()).await.expect(200);
+    c.delete(&path(ns, name)).await;
 }
 
 /// A namespace with a quota `q` that has been counted.
@@ -63,7 +63,7 @@ async fn limited(c: &Cluster, hard: Value) -> String {
         .keys()
         .map(|name| (name.clone(), json!("0")))
         .collect();
-    create(c, &core(&ns, "resourcequotas"), &quota("q", hard)).await;
+    c.create(&core(&ns, "resourcequotas"), &quota("q", hard)).await;
     used(c, &ns, "q", nothing.into()).await;
     ns
 }
@@ -78,7 +78,7 @@ fn refused(reply: &Reply, message: &str) {
 /// A real server counts it until the next time that it counts everything.
 async fn a_name_that_is_taken_costs_nothing(c: Cluster) {
     let ns = limited(&c, json!({"configmaps": "2"})).await;
-    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    c.create(&core(&ns, "configmaps"), &config_map("a")).await;
     c.api()
         .post(&core(&ns, "configmaps"), config_map("a"))
         .await

@@ -3,7 +3,7 @@
 use coxswain_tests::{Cluster, Test, test};
 use serde_json::{Value, json};
 
-use crate::support::{config_map, core, create, lines, pod, until_end, version};
+use crate::support::{config_map, core, lines, pod, until_end, version};
 
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
@@ -25,13 +25,13 @@ pub fn tests() -> Vec<Test> {
 async fn watched(c: &Cluster, query: &str) -> (Vec<Value>, u64) {
     let (ns, other) = (c.namespace().await, c.namespace().await);
     let path = core(&ns, "configmaps");
-    let made = create(c, &path, &config_map("a")).await;
+    let made = c.create(&path, &config_map("a")).await;
     let query = format!(
         "{path}?watch=1&timeoutSeconds=6&resourceVersion={}{query}",
         version(&made)
     );
     let mut watch = c.api().watch(&query).await;
-    let elsewhere = create(c, &core(&other, "configmaps"), &config_map("x")).await;
+    let elsewhere = c.create(&core(&other, "configmaps"), &config_map("x")).await;
     (until_end(&mut watch).await, version(&elsewhere))
 }
 
@@ -62,7 +62,7 @@ async fn bookmark_is_a_place_to_go_on_from(c: Cluster) {
     let from = version(&events[0]["object"]);
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
-    let made = create(&c, &path, &config_map("b")).await;
+    let made = c.create(&path, &config_map("b")).await;
     let query = format!("{path}?watch=1&resourceVersion={from}");
     assert_eq!(c.api().watch(&query).await.expect("ADDED").await, made);
 }
@@ -77,14 +77,14 @@ async fn no_bookmarks_unasked(c: Cluster) {
 async fn bookmarks_of_metadata(c: Cluster) {
     let (ns, other) = (c.namespace().await, c.namespace().await);
     let path = core(&ns, "pods");
-    let state = c.api().get(&path).await.expect(200);
+    let state = c.read(&path).await;
     let query = format!(
         "{path}?watch=1&timeoutSeconds=6&allowWatchBookmarks=true&resourceVersion={}",
         version(&state)
     );
     let mut watch = c.api().watch_with(&query, &[("accept", METADATA)]).await;
     // The server sends the bookmark four seconds after the start of the watch.
-    let created = create(&c, &core(&other, "pods"), &pod("x")).await;
+    let created = c.create(&core(&other, "pods"), &pod("x")).await;
     let events = until_end(&mut watch).await;
     let last = events.last().expect("a bookmark");
     assert_eq!(
@@ -97,11 +97,11 @@ async fn bookmarks_of_metadata(c: Cluster) {
 async fn initial_events_without_bookmarks_have_no_end_bookmark(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
-    create(&c, &path, &config_map("a")).await;
+    c.create(&path, &config_map("a")).await;
     let query = format!("{path}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
     let mut watch = c.api().watch(&query).await;
     assert_eq!(lines(&mut watch, 1).await, ["ADDED a"]);
-    create(&c, &path, &config_map("b")).await;
+    c.create(&path, &config_map("b")).await;
     assert_eq!(lines(&mut watch, 1).await, ["ADDED b"]);
 }
 
@@ -111,6 +111,6 @@ async fn watch_from_a_future_version_has_no_events(c: Cluster) {
     let path = core(&ns, "configmaps");
     let query = format!("{path}?watch=1&resourceVersion=999999999&timeoutSeconds=4");
     let mut watch = c.api().watch(&query).await;
-    create(&c, &path, &config_map("a")).await;
+    c.create(&path, &config_map("a")).await;
     assert_eq!(until_end(&mut watch).await.len(), 0);
 }

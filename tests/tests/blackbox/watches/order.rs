@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use coxswain_tests::{Cluster, Test, test};
 use serde_json::{Value, json};
 
-use crate::support::{MERGE, config_map, core, create, name, names, version};
+use crate::support::{MERGE, config_map, core, name, names, version};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -45,7 +45,7 @@ async fn order_is_that_of_versions(c: Cluster) {
     let mut watch = c.api().watch(&format!("{path}?watch=1")).await;
     let writes = async {
         for index in 0..WRITES {
-            create(&c, &path, &config_map(&format!("n{index:03}"))).await;
+            c.create(&path, &config_map(&format!("n{index:03}"))).await;
         }
     };
     let events = async {
@@ -63,7 +63,7 @@ async fn order_is_that_of_versions(c: Cluster) {
 async fn watchers_see_the_same(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
-    let from = version(&c.api().get(&path).await.expect(200));
+    let from = version(&c.read(&path).await);
     let query = format!("{path}?watch=1&resourceVersion={from}");
     let mut early = c.api().watch(&query).await;
     write(&c, &path).await;
@@ -76,9 +76,9 @@ async fn watchers_see_the_same(c: Cluster) {
 async fn replay_is_the_list(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
-    let from = version(&c.api().get(&path).await.expect(200));
+    let from = version(&c.read(&path).await);
     let writes = write(&c, &path).await;
-    let list = c.api().get(&path).await.expect(200);
+    let list = c.read(&path).await;
     let mut watch = c
         .api()
         .watch(&format!("{path}?watch=1&resourceVersion={from}"))

@@ -1,6 +1,18 @@
-//! The kinds that sequences are about: the least object of each, and the places in it with what may be written there.
+//! The kinds of the sequences: a minimal object of each, and its fields with the values that steps write.
 //!
-//! Good values are taken by the server in most states of an object; bad ones are odd or wrong, and are written more rarely.
+//! The server accepts the good values in most states of an object. The bad ones are unusual or invalid, and rarer.
+
+/// Lists fields: `pointer: [good values] / [bad values],`.
+macro_rules! places {
+    ($($at:literal: [$($good:tt)*] / [$($bad:tt)*],)*) => {
+        vec![$($crate::kinds::Place {
+            at: $at,
+            good: $crate::kinds::values(serde_json::json!([$($good)*])),
+            bad: $crate::kinds::values(serde_json::json!([$($bad)*])),
+        }),*]
+    };
+}
+pub(crate) use places;
 
 mod config_map;
 mod deployment;
@@ -11,7 +23,7 @@ pub mod widget;
 
 use serde_json::{Value, json};
 
-/// A place in an object, and what may be written there.
+/// A field and the values that steps write to it.
 pub struct Place {
     pub at: &'static str,
     pub good: Vec<Value>,
@@ -25,12 +37,12 @@ pub struct Kind {
     plural: &'static str,
     api_version: &'static str,
     title: &'static str,
-    /// What an object needs besides its name.
+    /// The required fields besides the name.
     rest: Value,
     pub places: Vec<Place>,
-    /// Bodies of strategic patches that use its directives; none where there are no such patches.
+    /// Bodies of strategic merge patches with directives. Empty for a kind without such patches.
     pub directives: Vec<Place>,
-    /// In the status, where it is written on its own.
+    /// The fields of the status subresource.
     pub status: Vec<Place>,
     pub has_scale: bool,
 }
@@ -56,7 +68,7 @@ impl Kind {
         format!("{}/namespaces/{ns}/{}", self.root, self.plural)
     }
 
-    /// The least object that the server takes.
+    /// A minimal valid object.
     pub fn base(&self, name: &str) -> Value {
         let mut object = self.named(name);
         for (field, value) in self.rest.as_object().into_iter().flatten() {
@@ -70,29 +82,21 @@ impl Kind {
         json!({"apiVersion": self.api_version, "kind": self.title, "metadata": {"name": name}})
     }
 
-    /// Whether its objects take something that the server has little of.
+    /// Whether its objects allocate from a small range, so that a sequence deletes them.
     pub fn is_scarce(&self) -> bool {
         self.title == "Service"
     }
 }
 
-fn list(values: Value) -> Vec<Value> {
-    match values {
+/// The elements of a JSON list.
+pub fn values(list: Value) -> Vec<Value> {
+    match list {
         Value::Array(values) => values,
         one => vec![one],
     }
 }
 
-/// The values are two JSON lists.
-fn place(at: &'static str, good: Value, bad: Value) -> Place {
-    Place {
-        at,
-        good: list(good),
-        bad: list(bad),
-    }
-}
-
-/// The places of a pod's spec, below a pointer to it.
+/// The fields of every object, then those of a kind.
 fn with_metadata(places: Vec<Place>) -> Vec<Place> {
     let mut all = metadata::places();
     all.extend(places);

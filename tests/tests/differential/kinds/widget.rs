@@ -5,113 +5,55 @@ use std::time::Duration;
 use coxswain_tests::{Cluster, fixtures, time};
 use serde_json::{Value, json};
 
-use super::{Kind, place, with_metadata};
+use super::{Kind, with_metadata};
 
 const GROUP: &str = "differential.example.com";
 
 pub fn kind() -> Kind {
-    let places = vec![
-        place(
-            "/spec/replicas",
-            json!([0, 1, 5]),
-            json!([-1, 11, "x", 1.5, null]),
-        ),
-        place("/spec/mode", json!(["fast", "slow"]), json!(["odd", "", 1, null])),
-        place("/spec/size", json!([1, 10, 9]), json!([0, 101, 2.5, "1"])),
-        place("/spec/ratio", json!([0.5, 1, 1.0]), json!([2, "x", -0.5])),
-        place(
-            "/spec/title",
-            json!(["abc", "abcdef"]),
-            json!(["a", "A-not-matching", "toolongforthetitle", 5]),
-        ),
-        place(
-            "/spec/when",
-            json!(["2001-01-01T00:00:00Z"]),
-            json!(["yesterday", ""]),
-        ),
-        place("/spec/port", json!([80, "http"]), json!([true, 1.5, {}])),
-        place("/spec/note", json!(["x", null]), json!([1])),
-        place(
-            "/spec/pruned",
-            json!([{"kept": "a", "lost": 1}, {"kept": "b"}, {}]),
-            json!([{"kept": 1}, [], "x"]),
-        ),
-        place("/spec/pruned/lost", json!([1]), json!([])),
-        place(
-            "/spec/free",
-            json!([{"any": {"x": 1}}, {"any": [1, "a"]}, {}]),
-            json!(["x", null]),
-        ),
-        place("/spec/free/any", json!([1, {"y": null}, null]), json!([])),
-        place(
-            "/spec/labels",
-            json!([{"a": "1"}, {"b": "2"}, {}]),
-            json!([{"a": 1}, {"a": null}, {"a": "1", "b": "2", "c": "3", "d": "4"}]),
-        ),
-        place("/spec/labels/a", json!(["1", "2"]), json!([3])),
-        place(
-            "/spec/atomic",
-            json!([{"a": "1", "b": "2"}, {"a": "2"}]),
-            json!([{"a": 1}]),
-        ),
-        place(
-            "/spec/set",
-            json!([["a"], ["b", "a"], ["c"], []]),
-            json!([["a", "a"], [1], [null], "a"]),
-        ),
-        place("/spec/set/-", json!(["d"]), json!(["a"])),
-        place(
-            "/spec/plain",
-            json!([["a"], ["a", "a"], []]),
-            json!([[1], ["1", "2", "3", "4"], {}]),
-        ),
-        place(
-            "/spec/items",
-            json!([
-                [{"id": 1, "v": "x"}],
-                [{"id": 2}, {"id": 1, "v": "y"}],
-                [{"id": 1, "zone": "z2", "v": "x"}, {"id": 1}],
-                [],
-            ]),
-            json!([
-                [{"id": 1}, {"id": 1}],
-                [{"id": 1, "zone": "a"}, {"id": 1}],
-                [{"v": "x"}],
-                [{"id": "1"}],
-                [{}],
-                [null],
-                ["x"],
-                [{"id": 1, "lost": 2}],
-            ]),
-        ),
-        place("/spec/items/0/v", json!(["w"]), json!([1])),
-        place("/spec/low", json!([1, 2]), json!([50])),
-        place("/spec/high", json!([10, 20]), json!([0])),
-        place("/spec/sealed", json!(["once"]), json!(["twice"])),
-        place(
-            "/spec/nested",
-            json!([{"inner": {"x": 1}}, {"inner": {}}, {}]),
-            json!([{"inner": null}, null, {"inner": {"x": "a"}}]),
-        ),
-        place(
-            "/spec/one",
-            json!([{"a": 1}, {"b": 1}]),
-            json!([{"a": 1, "b": 1}, {}]),
-        ),
-        place("/spec", json!([]), json!([null, {}, "x", []])),
-    ];
+    let places = places! {
+        "/spec/replicas": [0, 1, 5] / [-1, 11, "x", 1.5, null],
+        "/spec/mode": ["fast", "slow"] / ["odd", "", 1, null],
+        "/spec/size": [1, 10, 9] / [0, 101, 2.5, "1"],
+        "/spec/ratio": [0.5, 1, 1.0] / [2, "x", -0.5],
+        "/spec/title": ["abc", "abcdef"] / ["a", "A-not-matching", "toolongforthetitle", 5],
+        "/spec/when": ["2001-01-01T00:00:00Z"] / ["yesterday", ""],
+        "/spec/port": [80, "http"] / [true, 1.5, {}],
+        "/spec/note": ["x", null] / [1],
+        "/spec/pruned": [{"kept": "a", "lost": 1}, {"kept": "b"}, {}] / [{"kept": 1}, [], "x"],
+        "/spec/pruned/lost": [1] / [],
+        "/spec/free": [{"any": {"x": 1}}, {"any": [1, "a"]}, {}] / ["x", null],
+        "/spec/free/any": [1, {"y": null}, null] / [],
+        "/spec/labels": [{"a": "1"}, {"b": "2"}, {}]
+            / [{"a": 1}, {"a": null}, {"a": "1", "b": "2", "c": "3", "d": "4"}],
+        "/spec/labels/a": ["1", "2"] / [3],
+        "/spec/atomic": [{"a": "1", "b": "2"}, {"a": "2"}] / [{"a": 1}],
+        "/spec/set": [["a"], ["b", "a"], ["c"], []] / [["a", "a"], [1], [null], "a"],
+        "/spec/set/-": ["d"] / ["a"],
+        "/spec/plain": [["a"], ["a", "a"], []] / [[1], ["1", "2", "3", "4"], {}],
+        "/spec/items": [
+            [{"id": 1, "v": "x"}], [{"id": 2}, {"id": 1, "v": "y"}],
+            [{"id": 1, "zone": "z2", "v": "x"}, {"id": 1}], [],
+        ] / [
+            [{"id": 1}, {"id": 1}], [{"id": 1, "zone": "a"}, {"id": 1}], [{"v": "x"}], [{"id": "1"}], [{}],
+            [null], ["x"], [{"id": 1, "lost": 2}],
+        ],
+        "/spec/items/0/v": ["w"] / [1],
+        "/spec/low": [1, 2] / [50],
+        "/spec/high": [10, 20] / [0],
+        "/spec/sealed": ["once"] / ["twice"],
+        "/spec/nested": [{"inner": {"x": 1}}, {"inner": {}}, {}] / [{"inner": null}, null, {"inner": {"x": "a"}}],
+        "/spec/one": [{"a": 1}, {"b": 1}] / [{"a": 1, "b": 1}, {}],
+        "/spec": [] / [null, {}, "x", []],
+    };
     let condition = |status: &str| json!({"type": "Ready", "status": status});
-    let status = vec![
-        place("/status/replicas", json!([0, 1, 2]), json!([-1, "x"])),
-        place("/status/selector", json!(["app=a"]), json!([1])),
-        place("/status/phase", json!(["New", "Done"]), json!(["Odd"])),
-        place(
-            "/status/conditions",
-            json!([[condition("True")], [condition("False")], []]),
-            json!([[{}], [condition("True"), condition("True")]]),
-        ),
-        place("/status/lost", json!([1]), json!([])),
-    ];
+    let status = places! {
+        "/status/replicas": [0, 1, 2] / [-1, "x"],
+        "/status/selector": ["app=a"] / [1],
+        "/status/phase": ["New", "Done"] / ["Odd"],
+        "/status/conditions": [[condition("True")], [condition("False")], []]
+            / [[{}], [condition("True"), condition("True")]],
+        "/status/lost": [1] / [],
+    };
     Kind {
         root: "/apis/differential.example.com/v1",
         plural: "widgets",
