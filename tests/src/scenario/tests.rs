@@ -1,10 +1,17 @@
+use std::{fs, panic::AssertUnwindSafe};
+
+use futures_util::FutureExt as _;
+
 use super::{
     Action, File,
     compare::{self, Mode},
+    files::Files,
     normalize,
     parse::parse,
+    run,
     template::Bindings,
 };
+use crate::cluster;
 
 const TEXT: &str = r#"# A file.
 
@@ -82,6 +89,49 @@ fn malformed_lines_are_named() {
         error("GET /a\n"),
         "dir/file.http, line 1: expected a comment or a scenario (## name)"
     );
+}
+
+#[test]
+fn malformed_file_is_named_with_its_line() {
+    let root = tempfile::tempdir().expect("a directory");
+    fs::create_dir(root.path().join("dir")).expect("a directory");
+    fs::write(root.path().join("dir/file.http"), "## a\nGET /a\n< ok\n").expect("a file");
+    let error = Files::load(root.path()).err().expect("malformed").to_string();
+    assert_eq!(error, "dir/file.http, line 3: \"ok\" is not an HTTP status");
+}
+
+#[tokio::test]
+async fn mismatch_names_file_and_step_and_shows_both_answers() {
+    let running = cluster::start_sandbox().await.expect("a sandbox");
+    let file = parsed("## a\nGET /version\n< 200\nGET /api\n< 201\n< {\"kind\":\"Other\"}\n");
+    let check = run::check(running.cluster.clone(), &file.name, &file.scenarios[0]);
+    let panic = AssertUnwindSafe(check)
+        .catch_unwind()
+        .await
+        .expect_err("a mismatch");
+    let message = panic.downcast_ref::<String>().expect("a message");
+    for part in [
+        "dir/file.http, line 4: GET /api\n",
+        "recorded status 201, got 200",
+        ".kind: recorded \"Other\", got \"APIVersions\"",
+        "--- recorded\n201\n{\n  \"kind\": \"Other\"\n}",
+        "--- got\n200\n{",
+    ] {
+        assert!(message.contains(part), "no {part:?} in\n{message}");
+    }
+}
+
+#[test]
+fn list_of_other_length_is_a_difference() {
+    for (recorded, actual, difference) in [
+        (r#"{"a":[1,2]}"#, r#"{"a":[1]}"#, ".a: recorded 2 elements, got 1"),
+        (r#"{"a":[1]}"#, r#"{"a":[1,2]}"#, ".a: recorded 1 elements, got 2"),
+    ] {
+        assert_eq!(
+            differences(&mut Bindings::default(), recorded, actual),
+            [difference]
+        );
+    }
 }
 
 #[test]
