@@ -8,12 +8,12 @@ use crate::support::{core, object, of, soon};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(custom_resources_can_be_counted).needs(Need::Kcm),
-        test!(custom_resources_are_given_back).needs(Need::Sandbox),
+        test!(custom_resources_are_counted).needs(Need::Kcm),
+        test!(deleted_custom_resources_release_quota).needs(Need::Sandbox),
     ]
 }
 
-/// A namespace with a quota of one widget, the path of its widgets and the name that the quota has for them.
+/// Returns a namespace with a quota of one widget, the path of its widgets and their name in the quota.
 async fn limited_widgets(c: &Cluster) -> (String, String, String) {
     let ns = c.namespace().await;
     let group = format!("{ns}.example.com");
@@ -46,8 +46,8 @@ fn widget(ns: &str, name: &str) -> Value {
     object(&format!("{ns}.example.com/v1"), "Widget", name)
 }
 
-/// A controller learns of new kinds late, or not at all, so that the administrator counts.
-async fn custom_resources_can_be_counted(c: Cluster) {
+/// The quota controller discovers new resources with a long delay, so that the test writes the status.
+async fn custom_resources_are_counted(c: Cluster) {
     let (ns, widgets, name) = limited_widgets(&c).await;
     let counted = json!({"status": {"hard": {&name: "1"}, "used": {&name: "0"}}});
     let status = format!("{}/status", path(&ns, "q"));
@@ -71,7 +71,7 @@ async fn custom_resources_can_be_counted(c: Cluster) {
     c.create(&widgets, &widget(&ns, "b")).await;
 }
 
-async fn custom_resources_are_given_back(c: Cluster) {
+async fn deleted_custom_resources_release_quota(c: Cluster) {
     let (ns, widgets, name) = limited_widgets(&c).await;
     used(&c, &ns, "q", json!({&name: "0"})).await;
     c.create(&widgets, &widget(&ns, "a")).await;

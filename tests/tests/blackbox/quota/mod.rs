@@ -1,6 +1,8 @@
-//! Resource quotas: what is counted, what is refused, and what is given back.
+//! Resource quotas: usage, limits and released usage.
 //!
-//! Somebody keeps the status of a quota: on a real cluster a controller of KCM's, so that the tests wait for what it says.
+//! On a real cluster, admission increases the usage in the status, and the resource quota controller of kube-controller-manager
+//! writes the limits and recalculates the usage. The controller recalculates after a change of the spec, from caches that can be
+//! stale, and otherwise only every few minutes.
 
 mod counts;
 mod custom;
@@ -10,9 +12,9 @@ use serde_json::{Value, json};
 
 use crate::support::{SOON, config_map, core, object, of, soon, with};
 
-/// What is registered of this surface.
+/// The tests of this folder.
 pub fn tests() -> Vec<Test> {
-    let own = vec![test!(a_name_that_is_taken_costs_nothing).needs(Need::Sandbox)];
+    let own = vec![test!(existing_name_uses_no_quota).needs(Need::Sandbox)];
     [own, counts::tests(), custom::tests()].concat()
 }
 
@@ -24,7 +26,7 @@ fn path(ns: &str, name: &str) -> String {
     core(ns, &format!("resourcequotas/{name}"))
 }
 
-/// Waits until the quota is counted so.
+/// Waits until the status of a quota has the limits of the spec and this usage, and admission has loaded it.
 async fn used(c: &Cluster, ns: &str, name: &str, expected: Value) {
     let mut last = Value::Null;
     let found = time::eventually(SOON, async || {
@@ -33,18 +35,18 @@ async fn used(c: &Cluster, ns: &str, name: &str, expected: Value) {
     })
     .await;
     assert!(found.is_some(), "expected {expected:#} to be used: {last:#}");
-    known(c, ns).await;
+    loaded(c, ns).await;
 }
 
-/// Waits until the server knows of all quotas as they are now: it learns of them in their order, so that one more is made,
-/// and what it forbids is tried until it is refused.
-async fn known(c: &Cluster, ns: &str) {
+/// Waits until admission has loaded all quotas. It loads them in the order of their versions, so that a last quota is created,
+/// and a request over this quota is sent until it is forbidden.
+async fn loaded(c: &Cluster, ns: &str) {
     let mut last = quota("", json!({"count/leases.coordination.k8s.io": "0"}));
     last["metadata"] = json!({"generateName": "last-"});
     let last = c.create(&core(ns, "resourcequotas"), &last).await;
     let name = last["metadata"]["name"].as_str().unwrap_or_default();
     let refusal = format!("exceeded quota: {name},");
-    soon("the server knows the last quota", async || {
+    soon("the last quota is loaded", async || {
         let lease = object("coordination.k8s.io/v1", "Lease", "a");
         let leases = of("coordination.k8s.io/v1", ns, "leases?dryRun=All");
         let reply = c.api().post(&leases, lease).await;
@@ -54,7 +56,28 @@ async fn known(c: &Cluster, ns: &str) {
     c.delete(&path(ns, name)).await;
 }
 
-/// A namespace with a quota `q` that has been counted.
+/// Waits until the caches of the quota controller contain this usage. The controller calculates the usage of a new quota from
+/// them: new quotas are created until one has the expected usage.
+async fn observed(c: &Cluster, ns: &str, expected: &Value) {
+    let resources = expected.as_object().expect("names and amounts").keys();
+    let hard: serde_json::Map<String, Value> = resources.map(|name| (name.clone(), json!("1000"))).collect();
+    soon("the quota controller observes the objects", async || {
+        let mut probe = quota("", hard.clone().into());
+        probe["metadata"] = json!({"generateName": "probe-"});
+        let probe = c.create(&core(ns, "resourcequotas"), probe).await;
+        let path = path(ns, probe["metadata"]["name"].as_str().unwrap_or_default());
+        let status = soon("the usage is calculated", async || {
+            let status = c.read(&path).await["status"].clone();
+            status["used"].is_object().then_some(status)
+        })
+        .await;
+        c.delete(&path).await;
+        (status["used"] == *expected).then_some(())
+    })
+    .await;
+}
+
+/// Creates a namespace with a quota `q`, and waits until its status is current.
 async fn limited(c: &Cluster, hard: Value) -> String {
     let ns = c.namespace().await;
     let nothing: serde_json::Map<String, Value> = hard
@@ -75,8 +98,8 @@ fn refused(reply: &Reply, message: &str) {
     reply.check(reply.message() == message, &format!("expected {message}"));
 }
 
-/// A real server counts it until the next time that it counts everything.
-async fn a_name_that_is_taken_costs_nothing(c: Cluster) {
+/// On a real server, the usage includes the failed request until the next recalculation.
+async fn existing_name_uses_no_quota(c: Cluster) {
     let ns = limited(&c, json!({"configmaps": "2"})).await;
     c.create(&core(&ns, "configmaps"), &config_map("a")).await;
     c.api()
