@@ -1,4 +1,4 @@
-//! Several API services to one store, each with a watch cache of its own age.
+//! Several API services of one store, each with its own watch cache.
 
 use serde_json::json;
 
@@ -21,14 +21,14 @@ async fn lagging_api_service_serves_stale_reads_from_its_cache() {
     assert_eq!(
         (names(&quorum), version(&quorum)),
         (vec!["a", "b"], second),
-        "reads of the present are never stale"
+        "a quorum read is not stale"
     );
     let (status, _) = get(&stale, &format!("{MAPS}/b")).await;
-    assert_eq!(status, 200, "nor is a GET");
+    assert_eq!(status, 200, "a GET without a version is not stale");
     let (status, _) = get(&stale, &format!("{MAPS}/b?resourceVersion=0")).await;
-    assert_eq!(status, 404, "unless it accepts any version");
+    assert_eq!(status, 404, "version 0 accepts any state");
     let (status, _) = get(&stale, &format!("{MAPS}?resourceVersion={second}")).await;
-    assert_eq!(status, 504, "what it has not seen yet it cannot show");
+    assert_eq!(status, 504, "the cache has not reached the version");
 }
 
 #[tokio::test(start_paused = true)]
@@ -49,7 +49,7 @@ async fn lagging_api_service_delays_watch_events_without_loss() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_collection_can_be_held_alone() {
+async fn lag_applies_to_one_collection() {
     let sandbox = sandbox();
     let service = sandbox.service();
     let start = sandbox.revision();

@@ -1,4 +1,4 @@
-//! Who asks and what they may do, where a real server cannot be asked: by the sandbox's clock, and through its API services.
+//! Authentication and authorization by the clock and the API services of the sandbox.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,10 +50,10 @@ async fn review(api_service: &ApiService, token: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_ends_by_the_sandboxs_clock() {
+async fn token_expires_by_the_clock_of_the_sandbox() {
     let api_service = sandbox(Authorization::AlwaysAllow).service();
     let token = token(&api_service, json!({"expirationSeconds": 600})).await;
-    // Clocks may be a minute apart.
+    // The leeway for clock skew is one minute.
     tokio::time::advance(Duration::from_mins(10 + 1)).await;
     assert_eq!(get_with(&api_service, &token, MAPS).await.0, 200);
     tokio::time::advance(Duration::from_secs(1)).await;
@@ -67,7 +67,7 @@ async fn a_token_ends_by_the_sandboxs_clock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_account_that_waits_for_a_finalizer_loses_its_tokens() {
+async fn tokens_of_terminating_account_expire() {
     let api_service = sandbox(Authorization::AlwaysAllow).service();
     let account = format!("{ACCOUNTS}/default");
     let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
@@ -80,17 +80,17 @@ async fn an_account_that_waits_for_a_finalizer_loses_its_tokens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_of_another_sandbox_is_worth_nothing() {
+async fn token_of_other_sandbox_is_unauthorized() {
     let [one, other] = [(); 2].map(|()| sandbox(Authorization::AlwaysAllow).service());
     let foreign = token(&other, json!({})).await;
     assert_eq!(get_with(&one, &foreign, MAPS).await.0, 401);
-    // Also once there is a key to compare with.
+    // The first token creates a signing key.
     token(&one, json!({})).await;
     assert_eq!(get_with(&one, &foreign, MAPS).await.0, 401);
 }
 
 #[tokio::test(start_paused = true)]
-async fn within_the_process_nobody_is_the_administrator() {
+async fn in_process_request_without_credentials_is_admin() {
     let api_service = sandbox(Authorization::Rbac).service();
     assert_eq!(get(&api_service, MAPS).await.0, 200);
     let token = token(&api_service, json!({})).await;
@@ -99,7 +99,7 @@ async fn within_the_process_nobody_is_the_administrator() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_everything_is_allowed_a_token_is_needed_all_the_same() {
+async fn always_allow_still_requires_token() {
     let sandbox = sandbox(Authorization::AlwaysAllow);
     let api_service = sandbox.service().with_admin_token("secret");
     assert_eq!(get(&api_service, MAPS).await.0, 401);
@@ -108,7 +108,7 @@ async fn where_everything_is_allowed_a_token_is_needed_all_the_same() {
     assert_eq!(get_with(&api_service, "secre", MAPS).await.0, 401);
     let bot = token(&sandbox.service(), json!({})).await;
     assert_eq!(get_with(&api_service, &bot, MAPS).await.0, 200);
-    // Everybody may act as anybody.
+    // Every user may impersonate.
     let bearer = format!("Bearer {bot}");
     let headers = [("authorization", bearer.as_str()), ("impersonate-user", "bob")];
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -122,7 +122,7 @@ async fn where_everything_is_allowed_a_token_is_needed_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_certificate_authority_is_in_every_namespace() {
+async fn root_ca_is_published_to_every_namespace() {
     let sandbox = Sandbox::new(Options {
         root_ca: Some("pem".to_owned()),
         ..Options::default()
@@ -131,7 +131,7 @@ async fn the_certificate_authority_is_in_every_namespace() {
     let map = format!("{MAPS}/kube-root-ca.crt");
     assert_eq!(get(&api_service, &map).await.1["data"]["ca.crt"], "pem");
     assert_eq!(delete(&api_service, &map).await.0, 200);
-    assert_eq!(get(&api_service, &map).await.0, 200, "it comes back");
+    assert_eq!(get(&api_service, &map).await.0, 200, "it is recreated");
     let namespace = json!({"metadata": {"name": "new"}});
     let (status, _) = post(&api_service, "/api/v1/namespaces", &namespace).await;
     assert_eq!(status, 201);
@@ -142,13 +142,13 @@ async fn the_certificate_authority_is_in_every_namespace() {
     assert_eq!(
         get(&api_service, "/api/v1/namespaces/new").await.0,
         404,
-        "nothing holds it"
+        "the namespace is removed"
     );
 }
 
-/// Three roles that gather each other's rules in a circle hand them on for ever, if one lets them.
+/// Three roles that aggregate each other would pass rules on without an end.
 #[tokio::test(start_paused = true)]
-async fn rules_that_go_round_in_a_circle_stop() {
+async fn aggregation_cycle_ends() {
     let sandbox = sandbox(Authorization::AlwaysAllow);
     let api_service = sandbox.service();
     let make = async |name: &str, gathers: &str| {
@@ -175,15 +175,15 @@ async fn rules_that_go_round_in_a_circle_stop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_granted_counts_at_once() {
+async fn role_binding_applies_at_once() {
     let api_service = sandbox(Authorization::Rbac).service();
     let bob = [("impersonate-user", "bob")];
-    let ask = async || {
+    let list = async || {
         send_with(&api_service, Method::GET, MAPS, &bob, &Value::Null)
             .await
             .0
     };
-    assert_eq!(ask().await, 403);
+    assert_eq!(list().await, 403);
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     let binding = json!({
         "metadata": {"name": "bob"},
@@ -192,10 +192,10 @@ async fn what_is_granted_counts_at_once() {
     });
     let path = format!("{rbac}/rolebindings");
     assert_eq!(post(&api_service, &path, &binding).await.0, 201);
-    assert_eq!(ask().await, 200);
+    assert_eq!(list().await, 200);
     let path = format!("{rbac}/rolebindings/bob");
     assert_eq!(delete(&api_service, &path).await.0, 200);
-    assert_eq!(ask().await, 403);
+    assert_eq!(list().await, 403);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! The program `coxswain-sandbox`: what it prints, what it writes, what it refuses, how it ends.
+//! The program `coxswain-sandbox`: output, kubeconfig, invalid arguments, exit code.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -24,7 +24,7 @@ struct Running {
     printed: String,
 }
 
-/// Starts it, and waits until it has said what there is to say.
+/// Starts the program and waits until it has printed its last line.
 fn start(arguments: &[&str]) -> Running {
     let mut child = Command::new(PROGRAM)
         .args(arguments)
@@ -37,7 +37,7 @@ fn start(arguments: &[&str]) -> Running {
         assert_ne!(
             lines.read_line(&mut printed).expect("text"),
             0,
-            "it ended early: {printed}"
+            "ended early: {printed}"
         );
     }
     Running { child, printed }
@@ -67,12 +67,12 @@ fn kubeconfig_of(printed: &str) -> &Path {
 }
 
 #[test]
-fn writes_a_private_kubeconfig_and_ends_on_either_signal() {
+fn kubeconfig_is_private_and_signals_end_the_process() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("config");
     for signal in ["TERM", "INT"] {
         let running = start(&["--kubeconfig", file.to_str().expect("text")]);
-        let text = fs::read_to_string(&file).expect("it was written before the program said so");
+        let text = fs::read_to_string(&file).expect("a kubeconfig");
         assert_eq!(
             fs::metadata(&file).expect("it is there").permissions().mode() & 0o777,
             0o600
@@ -86,28 +86,25 @@ fn writes_a_private_kubeconfig_and_ends_on_either_signal() {
         assert!(url.starts_with("https://127.0.0.1:"), "{url}");
         assert!(text.contains(&format!("server: {url}\n")), "{text}");
         assert_eq!(running.end(signal).0, Some(0));
-        assert!(
-            file.exists(),
-            "a file that the user named stays, and is overwritten next time"
-        );
+        assert!(file.exists(), "a file that the user named is kept");
     }
 }
 
 #[test]
-fn without_a_file_the_kubeconfig_is_temporary() {
+fn default_kubeconfig_is_temporary() {
     let running = start(&[]);
     let path = kubeconfig_of(&running.printed).to_owned();
     assert!(path.exists());
     let directory = path.parent().expect("a directory");
     let mode = fs::metadata(directory).expect("it exists").permissions().mode();
-    assert_eq!(mode & 0o777, 0o700, "no other user can put a file there");
+    assert_eq!(mode & 0o777, 0o700, "the directory is private");
     assert_eq!(running.end("TERM").0, Some(0));
     assert!(!path.exists());
-    assert!(directory.exists(), "its name is not given to another user");
+    assert!(directory.exists(), "the directory is kept");
 }
 
 #[test]
-fn a_kubeconfig_of_somebody_else_is_not_overwritten() {
+fn foreign_kubeconfig_is_not_overwritten() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("config");
     fs::write(&file, "current-context: production\n").expect("it can be written");
@@ -120,7 +117,7 @@ fn a_kubeconfig_of_somebody_else_is_not_overwritten() {
 }
 
 #[test]
-fn bad_arguments_get_one_clear_sentence() {
+fn invalid_arguments_print_one_sentence() {
     let error = refused(&["--listen", "0.0.0.0:0"]);
     assert!(error.contains("--allow-remote"), "{error}");
     let error = refused(&["--kubeconfig", "/no/such/directory/config"]);
@@ -151,7 +148,7 @@ fn bad_arguments_get_one_clear_sentence() {
 }
 
 #[test]
-fn help_tells_what_it_is() {
+fn help_describes_the_program() {
     let output = Command::new(PROGRAM).arg("--help").output().expect("it starts");
     let help = String::from_utf8(output.stdout).expect("text");
     for part in [
@@ -166,9 +163,9 @@ fn help_tells_what_it_is() {
     }
 }
 
-/// A file that stands where the temporary one would be is somebody else's.
+/// A file at the path of the temporary file belongs to another program.
 #[test]
-fn a_file_that_it_did_not_make_is_not_removed() {
+fn foreign_temporary_file_is_not_removed() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("config");
     let script = "echo precious > \"$1.$$\"; exec \"$0\" --kubeconfig \"$1\"";
@@ -176,14 +173,13 @@ fn a_file_that_it_did_not_make_is_not_removed() {
         .args(["-c", script, PROGRAM, file.to_str().expect("text")])
         .output()
         .expect("it starts");
-    assert!(!output.status.success(), "it says that it cannot");
+    assert!(!output.status.success(), "the program failed");
     let left = fs::read_dir(dir.path()).expect("a directory").count();
-    assert_eq!(left, 1, "the file is gone");
+    assert_eq!(left, 1, "the file is kept");
 }
 
-/// Nobody reads what it prints: that is no reason to fall over.
 #[test]
-fn a_closed_output_is_no_panic() {
+fn closed_stdout_does_not_panic() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("config");
     let mut child = Command::new(PROGRAM)
@@ -192,7 +188,7 @@ fn a_closed_output_is_no_panic() {
         .spawn()
         .expect("it starts");
     drop(child.stdout.take());
-    // The file is written just before the first line is printed.
+    // The program writes the file before it prints.
     while !file.exists() {
         assert!(
             child.try_wait().expect("a child of ours").is_none(),

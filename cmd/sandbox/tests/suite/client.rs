@@ -13,7 +13,7 @@ pub fn sandbox() -> Sandbox {
     sandbox_with(Limits::default())
 }
 
-/// The same with a bounded past.
+/// A sandbox with a bounded history.
 pub fn sandbox_with(history: Limits) -> Sandbox {
     let start = jiff::Timestamp::from_second(1_800_000_000).expect("a time");
     Sandbox::new(Options {
@@ -28,7 +28,7 @@ pub async fn send(service: &ApiService, method: Method, path: &str, body: &Value
     send_with(service, method, path, &[], body).await
 }
 
-/// The same with headers, such as those that tell who asks.
+/// [`send`] with headers.
 pub async fn send_with(
     service: &ApiService,
     method: Method,
@@ -96,7 +96,7 @@ pub fn names(list: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// A watch that has begun.
+/// An open watch.
 pub struct Watch {
     body: ResponseBody,
     pending: std::collections::VecDeque<Value>,
@@ -143,10 +143,10 @@ impl Watch {
         })
     }
 
-    /// Whether nothing comes without the clock moving.
+    /// Whether no event arrives while the clock is paused.
     pub fn is_quiet(&mut self) -> bool {
         use futures_util::FutureExt as _;
-        // Polled a few times: the watch may have to look twice before it waits.
+        // The watch may need several polls before it waits.
         for _ in 0..3 {
             if self.brief().now_or_never().is_some() {
                 return false;
@@ -187,7 +187,7 @@ async fn call(
     }
 }
 
-/// The outcome of something, and how many seconds of the paused clock it took.
+/// Returns the output of a future and its duration on the paused clock, in seconds.
 pub async fn elapsed<T>(future: impl Future<Output = T>) -> (T, u64) {
     #[expect(clippy::disallowed_methods, reason = "the paused clock of the test")]
     let now = Instant::now;

@@ -1,4 +1,4 @@
-//! Definitions under attack: versions that are not served, requests that straddle a deletion, writers at the same time.
+//! CRDs: unserved versions, deletion during requests, concurrent writers.
 
 use std::convert::Infallible;
 
@@ -43,9 +43,8 @@ fn widgets() -> Value {
     crd("widgets", "x.io", "Widget", &json!([version("v1", true, true)]))
 }
 
-/// The version that is stored need not be served.
 #[tokio::test(start_paused = true)]
-async fn a_definition_whose_stored_version_is_not_served_goes_with_its_instances() {
+async fn crd_with_unserved_storage_version_is_deleted() {
     let service = sandbox().service();
     let versions = json!([version("v1", true, false), version("v2", false, true)]);
     define(&service, &crd("widgets", "x.io", "Widget", &versions)).await;
@@ -57,7 +56,7 @@ async fn a_definition_whose_stored_version_is_not_served_goes_with_its_instances
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_is_not_gone_before_its_custom_resources_of_an_unserved_stored_version() {
+async fn namespace_deletion_includes_resources_of_unserved_storage_version() {
     let service = sandbox().service();
     let versions = json!([version("v1", true, false), version("v2", false, true)]);
     define(&service, &crd("widgets", "x.io", "Widget", &versions)).await;
@@ -72,12 +71,12 @@ async fn a_namespace_is_not_gone_before_its_custom_resources_of_an_unserved_stor
     assert_eq!(status, 201, "{made}");
     delete(&service, "/api/v1/namespaces/n").await;
     let (_, list) = get(&service, "/apis/x.io/v1/widgets").await;
-    assert!(names(&list).is_empty(), "in no namespace: {list}");
+    assert!(names(&list).is_empty(), "{list}");
 }
 
-/// A definition of a built-in resource is never established; what is stored under that name is not its own.
+/// A CRD with the name of a built-in resource is never established. Its deletion must not delete the built-in objects.
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_was_never_established_can_be_deleted() {
+async fn unestablished_crd_is_deleted() {
     let service = sandbox().service();
     let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
     let (status, answer) = post(&service, leases, &json!({"metadata": {"name": "l"}})).await;
@@ -96,13 +95,13 @@ async fn a_definition_that_was_never_established_can_be_deleted() {
     assert_eq!(
         get(&service, &format!("{leases}/l")).await.0,
         200,
-        "and took nothing along"
+        "the built-in object is kept"
     );
 }
 
-/// A request whose headers came before the definition went, and whose body came after.
+/// The headers of the request arrive before the deletion of the CRD, the body after.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_created_of_a_definition_that_is_gone() {
+async fn create_after_crd_deletion_is_rejected() {
     let service = sandbox().service();
     define(&service, &widgets()).await;
     let (give, body) = tokio::sync::oneshot::channel::<()>();
@@ -128,9 +127,9 @@ async fn nothing_is_created_of_a_definition_that_is_gone() {
     assert_eq!((code / 100, names(&list).len()), (4, 0), "{list}");
 }
 
-/// The real server ends these watches about a second after the definition is gone.
+/// The real server ends these watches about a second after the deletion of the CRD.
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_custom_resources_ends_with_their_definition() {
+async fn watch_ends_when_crd_is_deleted() {
     let service = sandbox().service();
     define(&service, &widgets()).await;
     let mut events = watch(&service, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
@@ -142,9 +141,8 @@ async fn a_watch_of_custom_resources_ends_with_their_definition() {
     assert!(end.is_none() && seconds < 60, "{seconds} seconds later: {end:?}");
 }
 
-/// Every established definition is served, whoever else was writing definitions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn definitions_that_come_together_are_all_served() {
+async fn concurrent_crds_are_all_served() {
     for round in 0..40 {
         let service = sandbox().service();
         let mut tasks = JoinSet::new();
@@ -162,14 +160,14 @@ async fn definitions_that_come_together_are_all_served() {
         tasks.join_all().await;
         for n in 0..8 {
             let (status, _) = get(&service, &format!("/apis/x.io/v1/w{n}s")).await;
-            assert_eq!(status, 200, "round {round}: w{n}s is established and not served");
+            assert_eq!(status, 200, "round {round}: w{n}s is not served");
         }
     }
 }
 
-/// An instance that is created while its definition is deleted is either refused or deleted.
+/// A custom resource that is created during the deletion of its CRD is rejected or deleted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn instances_do_not_outlive_their_definition() {
+async fn custom_resources_do_not_outlive_crd() {
     for round in 0..150 {
         let service = sandbox().service();
         define(&service, &widgets()).await;
@@ -201,9 +199,8 @@ async fn instances_do_not_outlive_their_definition() {
     }
 }
 
-/// One that comes back under the same name is another one.
 #[tokio::test(start_paused = true)]
-async fn a_watch_does_not_go_on_with_a_definition_that_came_back() {
+async fn watch_ends_when_crd_is_recreated() {
     let service = sandbox().service();
     define(&service, &widgets()).await;
     let mut events = watch(&service, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
@@ -211,15 +208,11 @@ async fn a_watch_does_not_go_on_with_a_definition_that_came_back() {
     define(&service, &widgets()).await;
     post(&service, WIDGETS, &widget("b")).await;
     let (next, seconds) = elapsed(events.brief()).await;
-    assert!(
-        next.is_none() && seconds < 60,
-        "it ended with the first; {seconds} s: {next:?}"
-    );
+    assert!(next.is_none() && seconds < 60, "{seconds} s: {next:?}");
 }
 
-/// A version that is no longer served cannot be watched on.
 #[tokio::test(start_paused = true)]
-async fn a_watch_ends_when_its_version_is_no_longer_served() {
+async fn watch_ends_when_version_is_unserved() {
     let service = sandbox().service();
     let versions = |served| json!([version("v1", served, false), version("v2", true, true)]);
     define(&service, &crd("widgets", "x.io", "Widget", &versions(true))).await;
@@ -229,15 +222,11 @@ async fn a_watch_ends_when_its_version_is_no_longer_served() {
     assert_eq!(status, 200, "{answer}");
     assert_eq!(get(&service, WIDGETS).await.0, 404);
     let (next, seconds) = elapsed(events.brief()).await;
-    assert!(
-        next.is_none() && seconds < 60,
-        "a minute later it is over; {seconds} s: {next:?}"
-    );
+    assert!(next.is_none() && seconds < 60, "{seconds} s: {next:?}");
 }
 
-/// The real server empties and removes it all the same.
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_serves_nothing_goes_with_its_instances() {
+async fn crd_without_served_version_is_deleted() {
     let service = sandbox().service();
     define(&service, &widgets()).await;
     post(&service, WIDGETS, &widget("a")).await;

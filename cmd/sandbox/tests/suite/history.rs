@@ -1,4 +1,4 @@
-//! The bounded past: compaction, expired pages, watchers that are too slow.
+//! The bounded history: compaction, expired continue tokens, slow watchers.
 
 use coxswain_sandbox::Limits;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::client::{MAPS, create, delete, get, names, sandbox, sandbox_with, version, watch};
 
 #[tokio::test(start_paused = true)]
-async fn after_compaction_an_old_watch_gets_410_and_a_new_one_works() {
+async fn watch_from_compacted_version_is_expired() {
     let sandbox = sandbox();
     let service = sandbox.service();
     let first = create(&service, "a").await;
@@ -14,14 +14,14 @@ async fn after_compaction_an_old_watch_gets_410_and_a_new_one_works() {
     sandbox.compact(second);
     let mut events = watch(&service, &format!("{MAPS}?watch=1&resourceVersion={first}")).await;
     assert_eq!(events.brief().await.as_deref(), Some("ERROR 410 Expired"));
-    assert_eq!(events.brief().await, None, "and it ends");
+    assert_eq!(events.brief().await, None);
     let mut events = watch(&service, &format!("{MAPS}?watch=1&resourceVersion={second}")).await;
     create(&service, "c").await;
     assert_eq!(events.brief().await.as_deref(), Some("ADDED c"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_of_a_compacted_list_gets_410_and_a_token_to_go_on_with() {
+async fn continue_token_of_compacted_list_is_expired() {
     let sandbox = sandbox();
     let service = sandbox.service();
     for name in ["a", "b", "c", "d"] {
@@ -50,11 +50,11 @@ async fn a_page_of_a_compacted_list_gets_410_and_a_token_to_go_on_with() {
         .as_str()
         .expect("a token for the rest");
     let (_, rest) = get(&service, &format!("{MAPS}?limit=2&continue={token}")).await;
-    assert_eq!(names(&rest), ["d"], "the present state of the rest");
+    assert_eq!(names(&rest), ["d"], "the current state of the rest");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_watcher_is_cut_off_and_costs_nothing() {
+async fn slow_watcher_is_expired() {
     let sandbox = sandbox_with(Limits {
         entries: 10,
         bytes: usize::MAX,
@@ -75,7 +75,7 @@ async fn a_slow_watcher_is_cut_off_and_costs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exact_list_shows_any_retained_moment() {
+async fn exact_list_returns_retained_revision() {
     let sandbox = sandbox();
     let service = sandbox.service();
     let first = create(&service, "a").await;

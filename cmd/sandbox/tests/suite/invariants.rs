@@ -1,4 +1,4 @@
-//! Random sequences of requests: whatever clients do, the store's promises hold.
+//! Random sequences of requests preserve the invariants of the store.
 
 use std::collections::BTreeMap;
 
@@ -114,7 +114,7 @@ async fn perform(service: &ApiService, n: usize, request: &Request) -> (u16, Val
     }
 }
 
-/// Everything there is, by key.
+/// All objects by key, and the version of the list.
 async fn state(service: &ApiService) -> (BTreeMap<String, Value>, u64) {
     let (_, list) = get(service, "/api/v1/configmaps").await;
     let items = list["items"]
@@ -137,7 +137,7 @@ fn check_object(object: &Value) -> Result<(), TestCaseError> {
     let metadata = &object["metadata"];
     if metadata["deletionTimestamp"].is_string() {
         let held = metadata["finalizers"].as_array().is_some_and(|f| !f.is_empty());
-        prop_assert!(held, "nothing outlives its last finalizer: {object}");
+        prop_assert!(held, "terminating without a finalizer: {object}");
     }
     Ok(())
 }
@@ -169,13 +169,17 @@ async fn scenario(requests: Vec<Request>) -> Result<(), TestCaseError> {
         prop_assert_eq!(
             before == after,
             revision == newer,
-            "a revision for every change, and for changes only"
+            "the revision increases with each change only"
         );
         for (key, object) in &after {
             check_object(object)?;
             let old = before.get(key);
             let same_version = old.is_some_and(|o| version(o) == version(object));
-            prop_assert_eq!(old == Some(object), same_version, "a version is one state");
+            prop_assert_eq!(
+                old == Some(object),
+                same_version,
+                "a version identifies one state"
+            );
             prop_assert!(version(object) <= newer);
         }
     }
@@ -184,7 +188,7 @@ async fn scenario(requests: Vec<Request>) -> Result<(), TestCaseError> {
     let mut last = from;
     while let Some(event) = events.next().await {
         let mut object = event["object"].clone();
-        prop_assert!(version(&object) > last, "versions only grow");
+        prop_assert!(version(&object) > last, "versions increase");
         last = version(&object);
         let key = key(&object);
         if let Some(map) = object.as_object_mut() {
@@ -198,14 +202,14 @@ async fn scenario(requests: Vec<Request>) -> Result<(), TestCaseError> {
             other => prop_assert!(false, "an event of type {other:?}"),
         }
     }
-    prop_assert_eq!(replayed, end, "replaying the watch gives the list");
+    prop_assert_eq!(replayed, end, "the replayed events equal the list");
     Ok(())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn any_sequence_of_requests_keeps_the_stores_promises(requests in requests()) {
+    fn random_requests_preserve_store_invariants(requests in requests()) {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
         runtime.block_on(scenario(requests))?;

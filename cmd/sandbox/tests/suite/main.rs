@@ -1,4 +1,4 @@
-//! The sandbox from outside its library: without a socket, under a paused clock; and as the program that people start.
+//! The public API of the sandbox without a socket, under a paused clock, and the program `coxswain-sandbox`.
 
 mod api_services;
 mod auth;

@@ -1,4 +1,4 @@
-//! Requests on several threads at once: what must not be given out twice is not.
+//! Concurrent requests on several threads.
 
 use std::sync::Barrier;
 use std::thread;
@@ -37,7 +37,7 @@ fn at_once(service: &ApiService, request: impl Fn(usize) -> (Method, String, Val
 }
 
 #[test]
-fn an_address_is_given_to_one_service_only() {
+fn cluster_ip_is_allocated_to_one_service() {
     let service = sandbox().service();
     let path = "/api/v1/namespaces/default/services";
     for round in 0..ROUNDS {
@@ -59,7 +59,7 @@ fn an_address_is_given_to_one_service_only() {
 }
 
 #[test]
-fn a_namespace_that_goes_leaves_nothing_behind() {
+fn deleted_namespace_leaves_no_objects() {
     let service = sandbox().service();
     for round in 0..ROUNDS {
         let ns = format!("ns-{round}");
@@ -83,9 +83,9 @@ fn a_namespace_that_goes_leaves_nothing_behind() {
             .expect("a runtime");
         runtime.block_on(async {
             let (status, _) = crate::client::get(&service, &format!("/api/v1/namespaces/{ns}")).await;
-            assert_eq!(status, 404, "nothing holds it");
+            assert_eq!(status, 404, "the namespace is removed");
             let (_, list) = crate::client::get(&service, "/api/v1/configmaps").await;
-            assert_eq!(list["items"], json!([]), "nothing outlives its namespace");
+            assert_eq!(list["items"], json!([]), "no object is left");
         });
     }
 }

@@ -1,4 +1,4 @@
-//! The same seed and the same requests give the same answers, to the byte.
+//! The same seed and the same requests give the same answers.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ async fn run() -> Vec<(u16, Value)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_runs_are_identical() {
+async fn runs_with_same_seed_are_identical() {
     let first = run().await;
     assert!(first.iter().all(|(status, _)| *status < 300), "{first:?}");
     assert_eq!(first, run().await);

@@ -1,4 +1,4 @@
-//! The socket: clients that say nothing, and a house that is full.
+//! Connections: silent and idle clients, and a server without free connection slots.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// How long a server may take for what it does in ten seconds; shorter than a connection may rest between two requests.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// The limit for closing a connection, which takes ten seconds. It is below the idle timeout.
+const CLOSE_MAX: Duration = Duration::from_mins(2);
 /// Number of connection slots of the server.
 const SLOTS: usize = 1024;
 
@@ -71,17 +71,17 @@ async fn within(limit: Duration, future: impl Future) -> bool {
     tokio::time::timeout(limit, future).await.is_ok()
 }
 
-/// Whoever says nothing after the handshake loses the connection: he holds one of the slots.
+/// A connection without a request occupies a connection slot.
 #[tokio::test]
-async fn a_silent_connection_is_closed() {
+async fn silent_connection_is_closed() {
     let (address, tls, _stop, _task) = start().await;
     let socket = TcpStream::connect(&address).await.expect("a connection");
     let mut stream = tls.connect(name(), socket).await.expect("a handshake");
-    let ended = within(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
-    assert!(ended, "it is still open");
+    let ended = within(CLOSE_MAX, stream.read_to_end(&mut Vec::new())).await;
+    assert!(ended, "the connection is open");
 }
 
-/// The connections rest after a request: a server that waits for a free slot before it stops would wait longer than the test.
+/// The connections are idle after a request. A server that waits for a free slot would not stop in time.
 #[tokio::test]
 async fn server_stops_while_every_slot_is_taken() {
     let (address, tls, token, stop, task) = start_with_token().await;
@@ -94,7 +94,7 @@ async fn server_stops_while_every_slot_is_taken() {
     }
     let waiting = TcpStream::connect(&address).await.expect("a connection");
     stop.send(()).expect("it serves");
-    assert!(within(PATIENCE, task).await, "the server does not stop");
+    assert!(within(CLOSE_MAX, task).await, "the server does not stop");
     drop((held, waiting));
 }
 
@@ -111,9 +111,8 @@ async fn get_version(stream: &mut TlsStream<TcpStream>, token: &str) {
     assert!(answer.starts_with(b"HTTP/1.1 200 "));
 }
 
-/// One letter is not a request either, even if it could become one, by either protocol.
 #[tokio::test]
-async fn a_connection_that_stops_after_one_letter_is_closed() {
+async fn connection_with_incomplete_request_is_closed() {
     let (address, tls, _stop, _task) = start().await;
     for protocol in ["http/1.1", "h2"] {
         let socket = TcpStream::connect(&address).await.expect("a connection");
@@ -123,15 +122,15 @@ async fn a_connection_that_stops_after_one_letter_is_closed() {
         let mut stream = tls.connect(name(), socket).await.expect("a handshake");
         stream.write_all(b"P").await.expect("it listens");
         stream.flush().await.expect("it listens");
-        // To the end: a server may say something before it closes.
-        let ended = within(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
-        assert!(ended, "{protocol}: it is still open");
+        // The server may send an error first.
+        let ended = within(CLOSE_MAX, stream.read_to_end(&mut Vec::new())).await;
+        assert!(ended, "{protocol}: the connection is open");
     }
 }
 
-/// Whoever sends all before he reads anything still learns that it was too much.
+/// A client that sends the whole body before it reads receives the error.
 #[tokio::test]
-async fn a_body_that_is_too_large_is_read_on() {
+async fn oversized_body_is_drained_and_rejected() {
     const SIZE: usize = 16 * 1024 * 1024;
     let (address, tls, token, _stop, _task) = start_with_token().await;
     let socket = TcpStream::connect(&address).await.expect("a connection");
@@ -151,17 +150,16 @@ async fn a_body_that_is_too_large_is_read_on() {
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
 }
 
-/// A client that has not asked for anything for a while asks on the connection that it has. Were that closed, it would be
-/// left with a request of which it does not know whether it was done.
+/// A closed idle connection would leave the client with a request of unknown outcome.
 #[tokio::test]
-async fn a_connection_that_rests_can_be_used_again() {
+async fn idle_connection_is_reused() {
     let (address, tls, token, _stop, _task) = start_with_token().await;
     let socket = TcpStream::connect(&address).await.expect("a connection");
     let mut stream = tls.connect(name(), socket).await.expect("a handshake");
     for _ in 0..2 {
         get_version(&mut stream, &token).await;
-        // Longer than a client may take for its first request.
+        // Longer than the limit of the first request.
         let ended = within(Duration::from_secs(12), stream.read_u8()).await;
-        assert!(!ended, "it was closed");
+        assert!(!ended, "the connection was closed");
     }
 }

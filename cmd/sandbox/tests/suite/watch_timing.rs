@@ -1,15 +1,15 @@
-//! What a watch does as time passes.
+//! Watches under the clock: bookmarks and timeouts.
 
 use serde_json::json;
 
 use crate::client::{MAPS, create, elapsed, get, post, sandbox, version, watch};
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_come_every_minute_and_shortly_before_the_deadline() {
+async fn bookmarks_are_sent_every_minute_and_before_timeout() {
     let service = sandbox().service();
     let (_, list) = get(&service, MAPS).await;
     let from = version(&list);
-    // Something has changed since, elsewhere: a bookmark has something to say.
+    // A change of another resource gives the bookmark a new version.
     let secret = json!({"metadata": {"name": "elsewhere"}});
     post(&service, "/api/v1/namespaces/default/secrets", &secret).await;
     let now = from + 1;
@@ -20,12 +20,16 @@ async fn bookmarks_come_every_minute_and_shortly_before_the_deadline() {
         (Some(format!("BOOKMARK @{now}")), 60)
     );
     assert_eq!(elapsed(events.brief()).await.1, 60);
-    assert_eq!(elapsed(events.brief()).await.1, 28, "two seconds before the end");
+    assert_eq!(
+        elapsed(events.brief()).await.1,
+        28,
+        "two seconds before the timeout"
+    );
     assert_eq!(elapsed(events.brief()).await, (None, 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bookmark_that_says_nothing_new_is_not_sent() {
+async fn bookmark_without_progress_is_not_sent() {
     let service = sandbox().service();
     let (_, list) = get(&service, MAPS).await;
     let from = version(&list);
@@ -35,7 +39,7 @@ async fn a_bookmark_that_says_nothing_new_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_say_how_far_the_whole_store_has_come() {
+async fn bookmarks_report_revision_of_the_store() {
     let sandbox = sandbox();
     let service = sandbox.service();
     let path = format!(
@@ -48,7 +52,7 @@ async fn bookmarks_say_how_far_the_whole_store_has_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_ends_at_its_timeout_and_not_before() {
+async fn watch_ends_at_its_timeout() {
     let service = sandbox().service();
     let mut events = watch(
         &service,
@@ -59,11 +63,11 @@ async fn a_watch_ends_at_its_timeout_and_not_before() {
     assert_eq!(seconds, 7);
     let mut events = watch(&service, &format!("{MAPS}?watch=1&resourceVersion=1")).await;
     let ((), seconds) = elapsed(async { while events.next().await.is_some() {} }).await;
-    assert!((1800..3600).contains(&seconds), "the server chooses: {seconds}");
+    assert!((1800..3600).contains(&seconds), "the default timeout: {seconds}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_in_the_future_is_waited_for_and_then_refused() {
+async fn future_version_waits_then_times_out() {
     let sandbox = sandbox();
     let service = sandbox.service();
     let path = format!("{MAPS}?resourceVersion={}", sandbox.revision() + 1);
@@ -72,5 +76,5 @@ async fn a_version_in_the_future_is_waited_for_and_then_refused() {
     assert_eq!(body["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
     let waiting = get(&service, &path);
     let ((status, _), _) = tokio::join!(biased; waiting, create(&service, "a"));
-    assert_eq!(status, 200, "it came while we waited");
+    assert_eq!(status, 200, "the version was written during the wait");
 }

@@ -1,4 +1,4 @@
-//! What is written: two writers of one thing, paths that say something else, options that are ignored.
+//! Writes: odd paths, evictions, namespaces, deletion times and concurrent writers.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -9,9 +9,8 @@ use crate::client::{MAPS, create, delete, get, patch, post, put, sandbox, send, 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// An object has one path.
 #[tokio::test(start_paused = true)]
-async fn an_object_is_not_reached_around_its_namespace() {
+async fn escaped_path_does_not_bypass_namespace() {
     let api_service = sandbox().service();
     create(&api_service, "a").await;
     let around = "/api/v1/namespaces//configmaps/default%2Fa";
@@ -21,7 +20,7 @@ async fn an_object_is_not_reached_around_its_namespace() {
     assert_eq!(
         get(&api_service, &format!("{MAPS}/a")).await.0,
         200,
-        "it was deleted around its namespace"
+        "the object was deleted"
     );
 }
 
@@ -36,7 +35,7 @@ fn eviction(options: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_dry_run_list_is_no_dry_run() {
+async fn eviction_with_empty_dry_run_list_evicts() {
     let api_service = sandbox().service();
     pod(&api_service, "p").await;
     let (status, answer) = post(
@@ -49,12 +48,12 @@ async fn an_empty_dry_run_list_is_no_dry_run() {
     let (_, pod) = get(&api_service, &format!("{PODS}/p")).await;
     assert!(
         pod["metadata"]["deletionTimestamp"].is_string(),
-        "it was not evicted"
+        "the pod was not evicted"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_dry_run_of_an_eviction_is_refused() {
+async fn eviction_with_unknown_dry_run_is_rejected() {
     let api_service = sandbox().service();
     pod(&api_service, "p").await;
     let (status, answer) = post(
@@ -67,7 +66,7 @@ async fn an_unknown_dry_run_of_an_eviction_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_second_eviction_of_a_pod_changes_nothing() {
+async fn second_eviction_changes_nothing() {
     let api_service = sandbox().service();
     pod(&api_service, "p").await;
     let path = format!("{PODS}/p/eviction");
@@ -79,9 +78,9 @@ async fn the_second_eviction_of_a_pod_changes_nothing() {
     assert_eq!(version(&first), version(&second));
 }
 
-/// Only the finalizers are taken from the body, but the client's idea of the object must still be the present one.
+/// The update writes the finalizers only, and still requires the current version.
 #[tokio::test(start_paused = true)]
-async fn finalize_of_a_stale_namespace_is_a_conflict() {
+async fn finalize_of_stale_namespace_conflicts() {
     let api_service = sandbox().service();
     let path = "/api/v1/namespaces/n";
     let (_, old) = post(
@@ -95,9 +94,9 @@ async fn finalize_of_a_stale_namespace_is_a_conflict() {
     assert_eq!(status, 409, "{answer}");
 }
 
-/// The real server decides on the collector's finalizers with the first DELETE of a namespace, and leaves them after.
+/// The real server sets the policy finalizers with the first DELETE of a namespace only.
 #[tokio::test(start_paused = true)]
-async fn the_second_delete_of_a_namespace_changes_nothing() {
+async fn second_namespace_deletion_keeps_metadata() {
     let api_service = sandbox().service();
     let path = "/api/v1/namespaces/n";
     post(
@@ -106,7 +105,7 @@ async fn the_second_delete_of_a_namespace_changes_nothing() {
         &json!({"metadata": {"name": "n"}}),
     )
     .await;
-    // Something in it keeps it for a while.
+    // The finalizer blocks the deletion of the namespace.
     let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}});
     post(&api_service, &format!("{path}/configmaps"), &held).await;
     delete(&api_service, &format!("{path}?propagationPolicy=Foreground")).await;
@@ -116,9 +115,8 @@ async fn the_second_delete_of_a_namespace_changes_nothing() {
     assert_eq!(first["metadata"], second["metadata"]);
 }
 
-/// A quality that is no number is no reason to fail.
 #[tokio::test(start_paused = true)]
-async fn a_quality_that_is_no_number_does_not_panic() {
+async fn invalid_quality_does_not_panic() {
     let api_service = sandbox().service();
     for stride in 2..12 {
         let accept: Vec<String> = (0..200)
@@ -136,9 +134,8 @@ async fn a_quality_that_is_no_number_does_not_panic() {
     }
 }
 
-/// What was accepted can be read again, changed, and is held by its finalizers.
 #[tokio::test(start_paused = true)]
-async fn the_deepest_object_is_still_an_object() {
+async fn deeply_nested_object_can_be_updated_and_deleted() {
     let api_service = sandbox().service();
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let crd = json!({"metadata": {"name": "widgets.x.io"}, "spec": {"group": "x.io", "scope": "Namespaced",
@@ -168,15 +165,14 @@ async fn the_deepest_object_is_still_an_object() {
         assert_eq!(
             get(&api_service, &one).await.0,
             200,
-            "depth {depth}: its finalizer holds it"
+            "depth {depth}: the finalizer blocks the deletion"
         );
     }
     assert!((1..40).contains(&accepted), "{accepted}");
 }
 
-/// What a client must not write, it must not write through the status either.
 #[tokio::test(start_paused = true)]
-async fn nobody_marks_an_object_by_an_update() {
+async fn update_cannot_set_deletion_timestamp() {
     let api_service = sandbox().service();
     pod(&api_service, "p").await;
     for path in [format!("{PODS}/p"), format!("{PODS}/p/status")] {
@@ -199,9 +195,8 @@ async fn nobody_marks_an_object_by_an_update() {
     }
 }
 
-/// A service that becomes an external name gives its address back.
 #[tokio::test(start_paused = true)]
-async fn a_service_turns_into_an_external_name_and_back() {
+async fn external_name_releases_cluster_ip() {
     let api_service = sandbox().service();
     let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
     let (_, mut made) = post(&api_service, SERVICES, &service).await;
@@ -215,9 +210,8 @@ async fn a_service_turns_into_an_external_name_and_back() {
     );
 }
 
-/// A busy collection does not keep a watch open for ever.
 #[tokio::test(start_paused = true)]
-async fn a_busy_watch_ends_at_its_timeout_too() {
+async fn busy_watch_ends_at_its_timeout() {
     let sandbox = sandbox();
     let api_service = sandbox.service();
     let mut events = watch(
@@ -235,12 +229,11 @@ async fn a_busy_watch_ends_at_its_timeout_too() {
             return;
         }
     }
-    panic!("a minute later it still goes on");
+    panic!("the watch is open after a minute");
 }
 
-/// A namespace goes, however busy somebody is with what is in it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_namespace_goes_while_its_content_is_being_written() {
+async fn namespace_is_deleted_under_concurrent_writes() {
     for round in 0..40 {
         let api_service = sandbox().service();
         post(
@@ -274,9 +267,8 @@ async fn a_namespace_goes_while_its_content_is_being_written() {
     }
 }
 
-/// A later request for deletion does not move the time of the first.
 #[tokio::test(start_paused = true)]
-async fn an_object_is_marked_once() {
+async fn second_deletion_keeps_deletion_timestamp() {
     let api_service = sandbox().service();
     let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}});
     post(&api_service, MAPS, &held).await;
@@ -285,16 +277,16 @@ async fn an_object_is_marked_once() {
     tokio::time::advance(std::time::Duration::from_secs(10)).await;
     let foreground = format!("{path}?propagationPolicy=Foreground");
     let (_, second) = delete(&api_service, &foreground).await;
-    assert_ne!(version(&first), version(&second), "it has one finalizer more");
+    assert_ne!(version(&first), version(&second), "the policy added a finalizer");
     assert_eq!(
         first["metadata"]["deletionTimestamp"],
         second["metadata"]["deletionTimestamp"]
     );
 }
 
-/// A period that is shortened to less than what has passed ends now, with a second for whoever runs the pod.
+/// A grace period below the elapsed time ends now, and has one second.
 #[tokio::test(start_paused = true)]
-async fn a_shortened_period_does_not_end_in_the_past() {
+async fn shortened_grace_period_ends_now() {
     let api_service = sandbox().service();
     pod(&api_service, "p").await;
     let path = format!("{PODS}/p");
