@@ -1,16 +1,16 @@
 #!/bin/sh
-# Provides kube-apiserver, kube-controller-manager and etcd on a Debian machine that has none, and prints the directory to
-# put into KUBEBUILDER_ASSETS (nothing else goes to stdout). The only downloads are packages: the servers are built from
-# Debian's own source package, once per machine, into a cache outside the work tree; etcd and the Go tool chain are
-# installed with apt-get. Where that is not possible it says why in one line and exits with 3.
+# Provides kube-apiserver, kube-controller-manager and etcd on a Debian machine, and prints the directory for
+# KUBEBUILDER_ASSETS to stdout. It builds the servers from the source package of Debian, once per machine, into a cache outside
+# the work tree, and installs etcd and the Go tool chain with apt-get. If this is not possible, it prints the reason in one line
+# and exits with 3.
 #
 #   KUBEBUILDER_ASSETS=$(tests/real-apiserver.sh) cargo test -p coxswain-tests
 set -eu
 
 VERSION=1.20.2
-REVISION=2    # of the way it is built: another one is built anew
+REVISION=2    # of this script: a new revision builds again
 REFLECT=/usr/share/gocode/src/github.com/modern-go/reflect2
-NEED_MIB=3000 # the unpacked source, the compiler's cache and what comes out of it
+NEED_MIB=3000 # for the source, the compiler cache and the binaries
 
 say() { echo "real-apiserver: $*" >&2; }
 give_up() {
@@ -34,7 +34,7 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 
-# What is not on this machine yet, as package names.
+# Prints the missing packages.
 missing_packages() {
     for pair in go:golang-go make:make rsync:rsync dpkg-source:dpkg-dev etcd:etcd-server; do
         command -v "${pair%%:*}" >/dev/null 2>&1 || echo "${pair#*:}"
@@ -46,8 +46,8 @@ install_packages() {
     missing=$(missing_packages)
     [ -n "$missing" ] || return 0
     say "installing" $missing
-    # A first try without `update`: it is slow, and the lists are usually there. No child may keep the lock (fd 9): the
-    # etcd package may start a daemon.
+    # The first attempt skips `update`, which is slow. Children must not inherit the lock (fd 9), because the etcd package may
+    # start a daemon.
     for try in first second; do
         if as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >>"$log" 2>&1 9>&-; then
             return 0
@@ -57,8 +57,8 @@ install_packages() {
     give_up "apt-get could not install" $missing "(needs root or sudo without a password; see $log)"
 }
 
-# The source package, from the mirrors of the system's own sources: apt itself is asked where they are, so that both forms
-# of its source files are understood and no host is written down here.
+# Fetches the source package from the mirrors of the system. apt prints their addresses, so that both formats of its source
+# files work.
 fetch_source() {
     keyring=/usr/share/keyrings/debian-archive-keyring.gpg
     option=
@@ -75,12 +75,12 @@ Dir::Cache "$work/apt/cache";
 CONF
     export APT_CONFIG="$work/apt/apt.conf"
     say "fetching Debian's source package kubernetes"
-    # A third party's mirror without sources makes `update` fail; what counts is whether the package is found.
+    # A mirror without sources makes `update` fail. The next command fails if the package is missing.
     apt-get update >>"$log" 2>&1 || true
     (cd "$work/source" && apt-get source --only-source kubernetes >>"$log" 2>&1) ||
         give_up "apt-get could not fetch the source package kubernetes (see $log)"
     unset APT_CONFIG
-    # Debian's version may go back without going down: 1.20.5+really1.20.2.
+    # A Debian version can contain an older one: 1.20.5+really1.20.2.
     found=$(cd "$work/source" && echo kubernetes-*/)
     found=${found%/}
     [ "${found##*[-y]}" = "$VERSION" ] || give_up "this release of Debian has $found, not $VERSION"
@@ -91,12 +91,12 @@ build() {
     tree=$work/go/src/k8s.io/kubernetes
     mkdir -p "$work/go/src/k8s.io" "$work/tmp"
     mv "$work/source/kubernetes" "$tree"
-    # The reflect2 that comes with this source crashes the server on the first custom resource when it is built with Go 1.18
-    # or later; Debian packages the version that does not.
+    # The vendored reflect2 crashes the server on the first custom resource if it is built with Go 1.18 or later. The package
+    # of Debian does not.
     rm -f "$tree"/vendor/github.com/modern-go/reflect2/*.go "$tree"/vendor/github.com/modern-go/reflect2/*.s
     cp "$REFLECT"/*.go "$REFLECT"/*.s "$tree/vendor/github.com/modern-go/reflect2/" || give_up "$REFLECT has no sources"
     say "building kube-apiserver and kube-controller-manager $VERSION (about 10 minutes; log: $log)"
-    # No C compiler is asked for: these are static binaries. The version is given, as there is no git history to ask.
+    # Static binaries need no C compiler. The version is set, because the source has no git history.
     (
         cd "$tree"
         env -u GOFLAGS -u GOROOT GOPATH="$work/go" GOCACHE="$work/gocache" TMPDIR="$work/tmp" GO111MODULE=off CGO_ENABLED=0 \
@@ -116,12 +116,12 @@ if [ ! -x "$assets/kube-apiserver" ]; then
 fi
 exec 9>"$assets.lock" || give_up "cannot write to $home"
 if ! flock -n 9; then
-    say "waiting for another run that builds it"
+    say "waiting for a concurrent build"
     flock 9
 fi
 if [ ! -x "$assets/kube-apiserver" ]; then
     : >"$log"
-    # Under the lock, so whatever is there was left by a run that was killed.
+    # The lock is held, so that existing files are from a killed run.
     rm -rf "$work"
     trap 'chmod -R u+w "$work" 2>/dev/null; rm -rf "$work"' EXIT
     trap 'exit 130' HUP INT TERM

@@ -1,7 +1,6 @@
-//! Plain HTTP to the cluster: what a test sends is what goes over the wire, and every answer comes back as it is.
+//! Plain HTTP to the cluster. Requests and answers are not changed.
 //!
-//! An HTTP status is never an error here; a broken connection or an answer that does not come within [`time::ANSWER`] is a
-//! panic that names the request, as no test can go on from there.
+//! An HTTP status is not an error. A broken connection and a missing answer within [`time::ANSWER`] panic with the request.
 
 use http::{HeaderMap, Method, Request, Response, header};
 use http_body_util::BodyExt as _;
@@ -10,53 +9,53 @@ use serde_json::Value;
 
 use crate::{Reply, Watch, time};
 
-/// A request body: JSON, text as it stands (for malformed input), or `()` for none.
+/// A request body: JSON, unchanged text (for malformed input), or `()` for none.
 pub struct Payload(Vec<u8>);
 
-/// Sends requests as whoever its client is.
+/// Sends requests with the credentials of its client.
 #[derive(Clone)]
 pub struct Api {
     client: kube::Client,
 }
 
 impl Api {
-    /// Over the client's connections.
+    /// Wraps a client.
     pub fn new(client: kube::Client) -> Self {
         Self { client }
     }
 
-    /// The client it sends with.
+    /// Returns the client.
     pub fn client(&self) -> kube::Client {
         self.client.clone()
     }
 
-    /// `GET path`; a query is part of the path.
+    /// Sends `GET path`. A query is part of the path.
     pub async fn get(&self, path: &str) -> Reply {
         self.request(Method::GET, path, &[], ()).await
     }
 
-    /// `POST path`.
+    /// Sends `POST path`.
     pub async fn post(&self, path: &str, body: impl Into<Payload>) -> Reply {
         self.request(Method::POST, path, &[], body).await
     }
 
-    /// `PUT path`.
+    /// Sends `PUT path`.
     pub async fn put(&self, path: &str, body: impl Into<Payload>) -> Reply {
         self.request(Method::PUT, path, &[], body).await
     }
 
-    /// `PATCH path`; the content type names the kind of patch.
+    /// Sends `PATCH path`. The content type names the kind of patch.
     pub async fn patch(&self, path: &str, content_type: &str, body: impl Into<Payload>) -> Reply {
         self.request(Method::PATCH, path, &[("content-type", content_type)], body)
             .await
     }
 
-    /// `DELETE path`, with delete options or `()`.
+    /// Sends `DELETE path` with delete options or `()`.
     pub async fn delete(&self, path: &str, body: impl Into<Payload>) -> Reply {
         self.request(Method::DELETE, path, &[], body).await
     }
 
-    /// Any request. A body is sent as JSON and JSON is accepted unless `headers` say otherwise.
+    /// Sends a request. `headers` replace the defaults, which send and accept JSON.
     pub async fn request(
         &self,
         method: Method,
@@ -97,12 +96,12 @@ impl Api {
         })
     }
 
-    /// Opens a watch: a `GET` whose path asks for one (`?watch=1`).
+    /// Opens a watch by a `GET` with `?watch=1`. Panics unless the status is 200.
     pub async fn watch(&self, path: &str) -> Watch {
         self.watch_with(path, &[]).await
     }
 
-    /// [`Api::watch`] with headers, such as an `accept` for another form.
+    /// [`Api::watch`] with headers.
     pub async fn watch_with(&self, path: &str, headers: &[(&str, &str)]) -> Watch {
         let line = format!("GET {path}");
         let open = self.send(Method::GET, path, headers, Payload(Vec::new()));
@@ -147,13 +146,13 @@ impl Api {
         }
         let request = request
             .body(Body::from(body))
-            .unwrap_or_else(|error| panic!("{line}: no valid request: {error}"));
+            .unwrap_or_else(|error| panic!("{line}: invalid request: {error}"));
         let sent = self.client.send(request).await;
         sent.map_err(|error| format!("{line}: no answer: {error}"))
     }
 }
 
-/// The value of a header, if it is there and is text.
+/// The value of a header that is text.
 pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }

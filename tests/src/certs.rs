@@ -1,4 +1,4 @@
-//! The secrets of one run: a certificate authority, the server certificate it signs for the loopback address, a token.
+//! The secrets of one run: a certificate authority, a server certificate for the loopback address, and a token.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use rcgen::{
@@ -22,7 +22,7 @@ pub struct Certs {
     pub service_account_key: String,
     /// Its public half, which verifies them.
     pub service_account_public: String,
-    /// A random bearer token: every user of the machine can connect to the server.
+    /// A random bearer token. Every user of the machine can connect to the server.
     pub token: String,
 }
 
@@ -52,12 +52,12 @@ pub fn client() -> Result<Client, rcgen::Error> {
     })
 }
 
-/// Makes a new set; nothing of it is kept anywhere else.
+/// Generates a new set for the loopback address.
 pub fn generate() -> Result<Certs, rcgen::Error> {
     generate_for(&["127.0.0.1", "localhost"])
 }
 
-/// Makes a new set with a server certificate for other names.
+/// Generates a new set with a server certificate for other names.
 pub fn generate_for(names: &[&str]) -> Result<Certs, rcgen::Error> {
     let (ca, issuer) = authority()?;
     let names: Vec<String> = names.iter().map(|&it| it.to_owned()).collect();
@@ -74,7 +74,7 @@ pub fn generate_for(names: &[&str]) -> Result<Certs, rcgen::Error> {
         key: key.serialize_pem(),
         service_account_key: service_account.serialize_pem(),
         service_account_public: service_account.public_key_pem(),
-        // The public half of a key that is thrown away: as random as the key.
+        // The public half of an unused key is random.
         token: BASE64_URL_SAFE_NO_PAD.encode(KeyPair::generate()?.public_key_raw()),
     })
 }

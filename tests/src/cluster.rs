@@ -1,7 +1,6 @@
 //! The cluster under test, started once per test process.
 //!
-//! [`Running`] owns it and is stopped at the end of the run; a [`Cluster`] is what each test gets: cheap to clone, and the
-//! same to look at whichever server is behind it.
+//! [`Running`] owns the servers. Each test gets a clone of the [`Cluster`], which hides the kind of server.
 
 use std::{
     collections::BTreeMap,
@@ -27,14 +26,14 @@ use crate::{
     sandbox,
 };
 
-/// Where Services are: the address of each `namespace/name:port`.
+/// The address of each Service, by `namespace/name:port`.
 pub type Services = BTreeMap<String, SocketAddr>;
 
-/// A cluster and all that lives and dies with it.
+/// A cluster with its servers and files. Dropping it stops the servers.
 pub struct Running {
-    /// What tests get.
+    /// The handle of the tests.
     pub cluster: Cluster,
-    // In this order: the servers stop before their directory goes.
+    // Dropped in this order: the servers stop before their directory is removed.
     _servers: Option<Servers>,
     _dir: TempDir,
 }
@@ -54,18 +53,18 @@ struct Inner {
     namespaces: AtomicU64,
 }
 
-/// Starts the real cluster that `KUBEBUILDER_ASSETS` names, or the sandbox. Stop it by dropping it.
+/// Starts the servers in `KUBEBUILDER_ASSETS`, or the sandbox.
 pub async fn start() -> Result<Running, StartError> {
     start_knowing(Services::new()).await
 }
 
-/// As [`start`]. The sandbox, behind whose Services no pod runs, is told where those are that webhooks are reached through.
+/// [`start`] with the addresses of Services, which the sandbox calls for webhooks.
 pub async fn start_knowing(services: Services) -> Result<Running, StartError> {
     let assets = env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty());
     start_with(assets.as_deref().map(Path::new), services, true).await
 }
 
-/// Starts the sandbox, whatever the environment says, with the admission plugins of the real tier.
+/// Starts the sandbox with the admission plugins of the real tier. Ignores the environment.
 pub async fn start_sandbox() -> Result<Running, StartError> {
     start_with(None, Services::new(), false).await
 }
@@ -96,9 +95,7 @@ async fn start_with(
     // A vendor's minor may read `20+`.
     let number = |field: &str| text(field).trim_end_matches('+').parse::<u32>();
     let (Ok(major), Ok(minor)) = (number("major"), number("minor")) else {
-        return Err(StartError::Assets(format!(
-            "/version names no version: {version}"
-        )));
+        return Err(StartError::Assets(format!("/version has no version: {version}")));
     };
     let inner = Inner {
         api,
@@ -131,7 +128,7 @@ impl Cluster {
         &self.0.api
     }
 
-    /// Plain HTTP without credentials; a test may add an `authorization` header.
+    /// Plain HTTP without credentials. A test can add an `authorization` header.
     pub fn anonymous(&self) -> &Api {
         &self.0.anonymous
     }
@@ -154,12 +151,12 @@ impl Cluster {
         &self.0.kubeconfig
     }
 
-    /// Major and minor, as `/version` says.
+    /// The major and minor version of the server.
     pub fn version(&self) -> (u32, u32) {
         self.0.version
     }
 
-    /// Whether the server is ours.
+    /// Whether the server is the sandbox.
     pub fn is_sandbox(&self) -> bool {
         self.0.audit.is_some()
     }
@@ -169,12 +166,12 @@ impl Cluster {
         self.0.audit.as_ref()
     }
 
-    /// Whether someone finishes the deletion of namespaces: KCM, or the sandbox itself.
+    /// Whether a controller deletes the content of namespaces: kube-controller-manager, or the sandbox itself.
     pub fn has_kcm(&self) -> bool {
         self.0.has_kcm
     }
 
-    /// Whether the controllers under test are KCM's own, see [`real::KCM`].
+    /// Whether the controllers under test are those of kube-controller-manager, see [`real::KCM`].
     pub fn runs_kcm_instead_of_ours(&self) -> bool {
         !self.is_sandbox() && real::kcm_instead_of_ours()
     }
@@ -189,7 +186,7 @@ impl Cluster {
         }
     }
 
-    /// Creates a namespace for one test and returns its name. Nobody deletes it: the cluster does not outlive the run.
+    /// Creates a namespace for one test and returns its name. It is not deleted, because the cluster ends with the run.
     pub async fn namespace(&self) -> String {
         let name = format!("test-{:05}", self.0.namespaces.fetch_add(1, Ordering::Relaxed));
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
@@ -198,7 +195,7 @@ impl Cluster {
     }
 }
 
-/// Why there is no cluster. Not retryable: the run ends.
+/// The cluster did not start. Not retryable.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The directory in `KUBEBUILDER_ASSETS` lacks something.
@@ -210,11 +207,11 @@ pub enum StartError {
     /// A server of the real tier did not start.
     #[error("{name} {what}; the end of its log:\n{log}")]
     Server {
-        /// Which one.
+        /// The name of the server.
         name: &'static str,
-        /// What it did.
+        /// The failure.
         what: &'static str,
-        /// The last lines it wrote.
+        /// The end of its log.
         log: String,
     },
     /// No certificates.

@@ -1,4 +1,4 @@
-//! Where a server is and how to prove who one is; from it the kubeconfig file and the client are made.
+//! The address and the credentials of a server, its kubeconfig and its clients.
 
 use std::{
     fs::OpenOptions,
@@ -11,7 +11,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use kube::config::{AuthInfo, Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use serde_json::json;
 
-/// All that a client needs to talk to a cluster as its administrator.
+/// The address and administrator credentials of a cluster.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// Such as `https://127.0.0.1:6443`.
@@ -46,12 +46,12 @@ impl Endpoint {
     }
 }
 
-/// A client by the kubeconfig at `path`. It does not retry: a test must see what the server said the first time.
+/// Returns a client for a kubeconfig. It does not retry, so that a test sees the first answer.
 pub async fn client(path: &Path) -> Result<kube::Client, ClientError> {
     client_as(path, true).await
 }
 
-/// The same without the token, for tests that bring their own or none.
+/// [`client`] without credentials.
 pub async fn anonymous_client(path: &Path) -> Result<kube::Client, ClientError> {
     client_as(path, false).await
 }
@@ -66,7 +66,7 @@ async fn client_as(path: &Path, admin: bool) -> Result<kube::Client, ClientError
     Ok(kube::Client::try_from(config)?)
 }
 
-/// Why no client could be made. Not retryable.
+/// The client could not be created. Not retryable.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The kubeconfig could not be used.

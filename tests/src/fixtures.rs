@@ -1,6 +1,4 @@
-//! Objects to send, where they live, and what makes one object another.
-//!
-//! Every object is the least that a server takes, so that a test shows all that matters to it: [`with`] adds the rest.
+//! Minimal valid objects and their paths. [`with`] adds the fields of a test.
 
 use std::time::Duration;
 
@@ -15,38 +13,24 @@ pub const MERGE: &str = "application/merge-patch+json";
 /// The content type of a strategic merge patch.
 pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// Where a resource of the core group is, such as `pods`.
+/// The path of a resource of the core group, such as `pods`.
 pub fn core(ns: &str, resource: &str) -> String {
     format!("/api/v1/namespaces/{ns}/{resource}")
 }
 
-/// Where a resource of another group is: `group("apps/v1", &ns, "deployments")`.
+/// The path of a resource of another group: `group("apps/v1", &ns, "deployments")`.
 pub fn group(version: &str, ns: &str, resource: &str) -> String {
     format!("/apis/{version}/namespaces/{ns}/{resource}")
 }
 
-/// Where a resource of apps/v1 is.
+/// The path of a resource of apps/v1.
 pub fn apps(ns: &str, resource: &str) -> String {
     group("apps/v1", ns, resource)
 }
 
-/// Where leases are.
+/// The path of leases.
 pub fn leases(ns: &str) -> String {
     group("coordination.k8s.io/v1", ns, "leases")
-}
-
-/// The version of the group policy: v1 came with 1.21.
-pub fn policy(c: &Cluster) -> &'static str {
-    if c.version() < (1, 21) {
-        "policy/v1beta1"
-    } else {
-        "policy/v1"
-    }
-}
-
-/// Where `PodDisruptionBudget`s are.
-pub fn budgets(c: &Cluster, ns: &str) -> String {
-    group(policy(c), ns, "poddisruptionbudgets")
 }
 
 /// `base` changed by a merge patch: objects are merged, `null` removes, all else replaces.
@@ -78,7 +62,7 @@ pub fn field(name: &str, value: Value) -> Value {
     Value::Object([(name.to_owned(), value)].into_iter().collect())
 }
 
-/// An object of nothing but type and name.
+/// An object with type and name only.
 pub fn named(api_version: &str, kind: &str, name: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})
 }
@@ -137,33 +121,18 @@ pub fn job(name: &str) -> Value {
     with(named("batch/v1", "Job", name), change)
 }
 
-/// Every minute, the [`job_template`].
-pub fn cron_job(name: &str) -> Value {
-    let spec = json!({"schedule": "* * * * *", "jobTemplate": {"spec": {"template": job_template()}}});
-    with(named("batch/v1", "CronJob", name), json!({"spec": spec}))
-}
-
 /// Port 80 of the pods with `app: a`.
 pub fn service(name: &str) -> Value {
     let spec = json!({"selector": {"app": "a"}, "ports": [{"port": 80}]});
     with(named("v1", "Service", name), json!({"spec": spec}))
 }
 
-/// Of nobody yet.
+/// A Lease without a holder.
 pub fn lease(name: &str) -> Value {
     named("coordination.k8s.io/v1", "Lease", name)
 }
 
-/// At least one of the pods with `app: a`.
-pub fn budget(c: &Cluster, name: &str) -> Value {
-    let spec = json!({"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}});
-    with(
-        named(policy(c), "PodDisruptionBudget", name),
-        json!({"spec": spec}),
-    )
-}
-
-/// A reference to an owner that need not exist.
+/// A reference to an owner that may be absent.
 pub fn owner(uid: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid})
 }

@@ -1,4 +1,4 @@
-//! Runs the real `kubectl` against the cluster, as a user would.
+//! Runs the real `kubectl` on the cluster.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -21,13 +21,13 @@ pub fn find() -> Option<PathBuf> {
 pub struct Kubectl {
     cluster: Cluster,
     namespace: String,
-    /// Where it keeps what it has discovered.
+    /// The directory of the discovery cache.
     cache: PathBuf,
     /// Defaults to that of [`find`].
     program: Option<PathBuf>,
 }
 
-/// What a call printed, and how it ended.
+/// The output and the result of a call.
 #[derive(Debug)]
 pub struct Printed {
     /// The call, for messages.
@@ -41,7 +41,7 @@ pub struct Printed {
 }
 
 impl Kubectl {
-    /// In `namespace` of `cluster`; if it is empty, wherever each object says.
+    /// Uses one namespace. If it is empty, the namespace of each object applies.
     pub fn new(cluster: &Cluster, namespace: &str) -> Self {
         Self {
             cluster: cluster.clone(),
@@ -59,7 +59,7 @@ impl Kubectl {
         }
     }
 
-    /// The same without what other calls have discovered: some commands do not look again for what is new.
+    /// Uses a separate discovery cache, because some commands do not refresh it.
     pub fn with_cache_of_its_own(self) -> Self {
         let cache = self
             .cluster
@@ -81,7 +81,7 @@ impl Kubectl {
             .spawn()
             .expect("kubectl starts");
         if let Some(mut stdin) = child.stdin.take() {
-            // It may have ended without reading: then its output tells why.
+            // kubectl can end without reading. Its output shows the reason.
             let _ = stdin.write_all(input.as_bytes());
         }
         let Output {
@@ -98,18 +98,18 @@ impl Kubectl {
         if self.cluster.is_sandbox() {
             printed
         } else {
-            printed.without_groups_that_went()
+            printed.without_deleted_groups()
         }
     }
 
-    /// The command line, for calls that go on for a while.
+    /// Returns the command for a call that keeps running.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let program = self.program.clone().or_else(find);
         let mut command = Command::new(program.expect("the test said that it needs kubectl"));
         command
             .arg("--kubeconfig")
             .arg(self.cluster.kubeconfig())
-            // Discovery is cached by address, and the next server may get the same port.
+            // The cache is by address, and a later server can get the same port.
             .arg("--cache-dir")
             .arg(&self.cache);
         if !self.namespace.is_empty() {
@@ -124,47 +124,47 @@ impl Kubectl {
     }
 }
 
-/// What kubectl says of a group that is listed, and is gone when it asks for its kinds.
-const GONE: &str = "the server could not find the requested resource";
+/// The error for a group that was deleted after it was listed.
+const DELETED: &str = "the server could not find the requested resource";
 
-/// Whether this is how kubectl names a version of a group of the tests.
-fn is_of_a_test(version: &str) -> bool {
+/// Whether a group version belongs to a test.
+fn is_of_test(version: &str) -> bool {
     let group = version.trim().split('/').next().unwrap_or_default();
     group == "example.com" || group.ends_with(".example.com")
 }
 
-/// Whether a line complains of nothing but groups of tests that have gone.
-fn is_about_groups_that_went(line: &str) -> bool {
+/// Whether a line reports only deleted groups of tests.
+fn reports_deleted_groups(line: &str) -> bool {
     if let Some((_, rest)) = line.split_once("couldn't get resource list for ") {
         return rest
             .split_once(": ")
-            .is_some_and(|(version, why)| is_of_a_test(version) && why.starts_with(GONE));
+            .is_some_and(|(version, why)| is_of_test(version) && why.starts_with(DELETED));
     }
     let Some((_, all)) = line.split_once("unable to retrieve the complete list of server APIs: ") else {
         return false;
     };
     all.split(", ").all(|one| {
         one.split_once(": ")
-            .is_some_and(|(version, why)| is_of_a_test(version) && why == GONE)
+            .is_some_and(|(version, why)| is_of_test(version) && why == DELETED)
     })
 }
 
 impl Printed {
-    /// Older servers answer for each group on its own, so that kubectl meets those of other tests that have just gone, and
-    /// complains. A call that failed for that alone has not failed.
-    fn without_groups_that_went(mut self) -> Self {
-        let (went, said): (Vec<&str>, Vec<&str>) =
-            self.err.lines().partition(|it| is_about_groups_that_went(it));
-        if went.is_empty() {
+    /// Drops errors about deleted groups of other tests, which kubectl reads one by one from older servers. A call that failed
+    /// only because of them succeeds.
+    fn without_deleted_groups(mut self) -> Self {
+        let (deleted, other): (Vec<&str>, Vec<&str>) =
+            self.err.lines().partition(|it| reports_deleted_groups(it));
+        if deleted.is_empty() {
             return self;
         }
-        let err: String = said.iter().flat_map(|line| [*line, "\n"]).collect();
-        self.success |= err.is_empty() && went.iter().any(|line| line.starts_with("error: "));
+        let err: String = other.iter().flat_map(|line| [*line, "\n"]).collect();
+        self.success |= err.is_empty() && deleted.iter().any(|line| line.starts_with("error: "));
         self.err = err;
         self
     }
 
-    /// The output of a call that must succeed, and quietly.
+    /// The output of a call that must succeed without warnings.
     #[track_caller]
     pub fn ok(self) -> String {
         assert!(self.success && self.err.is_empty(), "{self:#?}");
@@ -190,11 +190,11 @@ mod tests {
             out: String::new(),
             err: err.to_owned(),
         };
-        printed.without_groups_that_went()
+        printed.without_deleted_groups()
     }
 
     #[test]
-    fn of_groups_that_went_nothing_is_said() {
+    fn complaints_about_deleted_groups_are_dropped() {
         let cached = |version: &str, why: &str| {
             format!(
                 "E1115 18:04:38.760501   27129 memcache.go:287] \"Unhandled Error\" err=\"couldn't get resource list for \
@@ -203,25 +203,25 @@ mod tests {
         };
         let listed =
             |parts: &str| format!("error: unable to retrieve the complete list of server APIs: {parts}\n");
-        let went = printed(true, &cached("test-1.example.com/v1", GONE));
+        let went = printed(true, &cached("test-1.example.com/v1", DELETED));
         assert!(went.success && went.err.is_empty(), "{went:?}");
-        let parts = format!("a.example.com/v1: {GONE}, example.com/v2: {GONE}");
+        let parts = format!("a.example.com/v1: {DELETED}, example.com/v2: {DELETED}");
         let went = printed(false, &listed(&parts));
         assert!(went.success && went.err.is_empty(), "{went:?}");
-        // All else is said, and counts.
+        // Other errors are kept.
         for err in [
-            cached("apps/v1", GONE),
+            cached("apps/v1", DELETED),
             cached(
                 "test-1.example.com/v1",
                 "the server is currently unable to handle the request",
             ),
-            listed(&format!("a.example.com/v1: {GONE}, apps/v1: {GONE}")),
+            listed(&format!("a.example.com/v1: {DELETED}, apps/v1: {DELETED}")),
             "error: the server doesn't have a resource type \"nope\"\n".to_owned(),
         ] {
             let said = printed(false, &err);
             assert_eq!((said.success, &said.err), (false, &err));
         }
-        let both = format!("{}error: no\n", cached("a.example.com/v1", GONE));
+        let both = format!("{}error: no\n", cached("a.example.com/v1", DELETED));
         let said = printed(false, &both);
         assert_eq!((said.success, said.err.as_str()), (false, "error: no\n"));
     }

@@ -1,8 +1,7 @@
-//! What one test logs, and nothing of what others log beside it.
+//! The log lines of one test.
 //!
-//! `tracing` remembers for each line of code whether anybody wants it, and while there is one subscriber it asks the thread that
-//! comes to the line first: a subscriber of one test alone misses lines that another test came to before. So the process has
-//! one subscriber, for good, and each thread has its own place to write to.
+//! `tracing` caches for each call site whether a subscriber is interested, so that a subscriber of one test misses call sites
+//! that another test has reached before. The process therefore has one subscriber, which writes to a buffer per thread.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -19,11 +18,11 @@ thread_local! {
     static KEPT: RefCell<Option<(LevelFilter, Vec<u8>)>> = const { RefCell::new(None) };
 }
 
-/// What this thread has logged since it was made. It stays on its thread.
+/// The log lines of the current thread since its creation.
 pub struct Log(PhantomData<*const ()>);
 
 impl Log {
-    /// Keeps what this thread logs from now on, up to this level.
+    /// Starts collecting the lines of the current thread up to a level. Panics if the process has another subscriber.
     pub fn keep(level: LevelFilter) -> Self {
         static SUBSCRIBED: Once = Once::new();
         SUBSCRIBED.call_once(|| {
@@ -37,14 +36,14 @@ impl Log {
             });
             let subscriber = tracing_subscriber::registry().with(written).with(wanted);
             set_global_default(subscriber).expect("the only subscriber of these tests");
-            // Whoever came to a line for the first time while it was being set was told that nobody wants it.
+            // Call sites that were reached before have cached that no subscriber is interested.
             rebuild_interest_cache();
         });
         KEPT.set(Some((level, Vec::new())));
         Self(PhantomData)
     }
 
-    /// What was logged until now.
+    /// Returns the lines so far.
     pub fn text(&self) -> String {
         let bytes = KEPT.with_borrow(|kept| kept.as_ref().map(|(_, bytes)| bytes.clone()));
         String::from_utf8(bytes.unwrap_or_default()).expect("text")

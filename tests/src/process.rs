@@ -1,8 +1,7 @@
-//! Child processes that die with this one, however it dies.
+//! Child processes that end with this process, even if it is killed.
 //!
-//! Each server runs under a small shell that holds the read end of a pipe whose only write end is ours. When we exit or are
-//! killed, the pipe ends, and the shell kills the server and removes the run's directory. When we stop it, we say so before:
-//! then the directory stays, in which others may run, or the next attempt to start.
+//! Each server runs under a shell that reads from a pipe. This process has the only write end. When it ends, the pipe closes,
+//! and the shell kills the server and removes the directory of the run. A stop writes a line first, which keeps the directory.
 
 use std::{
     ffi::OsStr,
@@ -12,19 +11,19 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// `$1` is the directory to remove, the rest is the command. The server's own stdin is empty, so that only the shell waits
-/// on the pipe; `read` is a builtin, so that nothing but this shell is left to end. Who has begun to clean up is not ended.
-const KEEPER: &str = r#"
+/// `$1` is the directory to remove, the rest is the command. Only the shell reads the pipe: the stdin of the server is empty,
+/// and `read` is a builtin. The cleanup ignores SIGTERM.
+const SUPERVISOR: &str = r#"
 dir=$1; shift
 exec 3<&0
 "$@" </dev/null 3<&- & server=$!
-{ read -r _ <&3 && dir=; trap '' TERM; kill -KILL "$server" 2>/dev/null; [ -z "$dir" ] || rm -rf "$dir"; } & keeper=$!
+{ read -r _ <&3 && dir=; trap '' TERM; kill -KILL "$server" 2>/dev/null; [ -z "$dir" ] || rm -rf "$dir"; } & supervisor=$!
 wait "$server"; code=$?
-kill "$keeper" 2>/dev/null
+kill "$supervisor" 2>/dev/null
 exit "$code"
 "#;
 
-/// How much of a server's log a failure shows.
+/// Number of log lines that a failure shows.
 const TAIL_LINES: usize = 25;
 
 /// A running server.
@@ -32,11 +31,11 @@ pub struct Process {
     name: &'static str,
     log: PathBuf,
     /// Its stdin is the pipe that keeps the server alive.
-    keeper: Child,
+    supervisor: Child,
 }
 
 impl Process {
-    /// Starts `command`, with its output in a log file in `dir`. `dir` is removed if we die without stopping it.
+    /// Starts `command`, with its output in a log file in `dir`. `dir` is removed if this process ends without stopping it.
     pub fn start<A: AsRef<OsStr>>(
         name: &'static str,
         dir: &Path,
@@ -45,8 +44,8 @@ impl Process {
     ) -> io::Result<Self> {
         let log = dir.join(format!("{name}.log"));
         let output = File::create(&log)?;
-        let keeper = Command::new("/bin/sh")
-            .args(["-c", KEEPER, "keeper"])
+        let supervisor = Command::new("/bin/sh")
+            .args(["-c", SUPERVISOR, "supervisor"])
             .arg(dir)
             .arg(command)
             .args(arguments)
@@ -54,17 +53,21 @@ impl Process {
             .stdout(output.try_clone()?)
             .stderr(output)
             .spawn()?;
-        Ok(Self { name, log, keeper })
+        Ok(Self {
+            name,
+            log,
+            supervisor,
+        })
     }
 
-    /// What it is called in messages.
+    /// The name in messages.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whether it ended by itself.
+    /// Whether the server has ended.
     pub fn has_ended(&mut self) -> bool {
-        !matches!(self.keeper.try_wait(), Ok(None))
+        !matches!(self.supervisor.try_wait(), Ok(None))
     }
 
     /// The last lines of its log.
@@ -77,13 +80,13 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Says that it is to end, and waits until the server is gone, which takes no longer than a SIGKILL.
+    /// Kills the server and waits for its end.
     fn drop(&mut self) {
-        if let Some(mut pipe) = self.keeper.stdin.take() {
-            // One that has ended by itself does not listen.
+        if let Some(mut pipe) = self.supervisor.stdin.take() {
+            // A server that has ended closes the pipe.
             let _ = pipe.write_all(b"\n");
         }
-        let _ = self.keeper.wait();
+        let _ = self.supervisor.wait();
     }
 }
 
@@ -99,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_leaves_the_directory_to_the_next_attempt() {
+    fn stopped_server_keeps_the_directory() {
         let dir = tempfile::tempdir().expect("a directory");
         for attempt in 0..20 {
             drop(start(dir.path()));
@@ -108,14 +111,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_dies_leaves_no_directory() {
+    async fn dead_owner_removes_the_directory() {
         for _ in 0..20 {
             let dir = tempfile::tempdir().expect("a directory");
             let mut process = start(dir.path());
-            // As the end of this process would.
-            drop(process.keeper.stdin.take());
-            let gone = time::eventually(time::ANSWER, async || (!dir.path().exists()).then_some(()));
-            assert!(gone.await.is_some(), "it is still there");
+            // The pipe closes as at the end of this process.
+            drop(process.supervisor.stdin.take());
+            let removed = time::eventually(time::ANSWER, async || (!dir.path().exists()).then_some(()));
+            assert!(removed.await.is_some(), "the directory exists");
         }
     }
 }

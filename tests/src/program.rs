@@ -1,4 +1,4 @@
-//! `coxswain` as a child process: seen through its output, its endpoints and its exit code, and ended by signals.
+//! `coxswain` as a child process: output, endpoints, exit code and signals.
 
 use std::{
     fs::{self, File},
@@ -18,10 +18,10 @@ use tokio::process::{Child, Command};
 
 use crate::{Api, certs, time};
 
-/// It starts in a second; a machine that compiles at the same time needs more.
+/// The limit of a start on a busy machine.
 const START: Duration = Duration::from_mins(2);
 
-/// Between choosing a free port and listening on it, another process can take it.
+/// Another process can take a free port before the program listens on it.
 const ATTEMPTS: usize = 3;
 
 /// Ports of [`free_address`]. Linux takes ports of connections from 32768 and above.
@@ -41,15 +41,15 @@ pub struct Program {
 pub struct Ended {
     /// Its exit code; none if a signal has killed it.
     pub code: Option<i32>,
-    /// What it printed.
+    /// The output.
     pub stdout: String,
-    /// What it complained of, or logged.
+    /// The errors and the log.
     pub stderr: String,
     /// The names of the files that it left in the temporary directory that it was given.
     pub left: Vec<PathBuf>,
 }
 
-/// What belongs to one process: its output, and a temporary directory.
+/// The output and the temporary directory of one process.
 struct Files(TempDir);
 
 impl Program {
@@ -109,17 +109,17 @@ impl Program {
         self.child.id()
     }
 
-    /// Where its endpoints are.
+    /// The address of its endpoints.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it has printed so far.
+    /// The output so far.
     pub fn stdout(&self) -> String {
         self.files.read("stdout")
     }
 
-    /// What it has logged so far.
+    /// The log so far.
     pub fn log(&self) -> String {
         self.files.read("stderr")
     }
@@ -129,7 +129,7 @@ impl Program {
         self.files.temporary()
     }
 
-    /// The value of a series at its `/metrics`, given with all its labels; none if it is not there, or nobody answers.
+    /// The value of a series at its `/metrics`, given with all its labels; none if the series or the answer is missing.
     pub async fn metric(&self, series: &str) -> Option<f64> {
         let request = http::Request::get("/metrics").body(Vec::new()).ok()?;
         let client = self.endpoints.client();
@@ -139,7 +139,7 @@ impl Program {
         page.lines().find_map(value)
     }
 
-    /// Whether it says that it holds the Lease of this name.
+    /// Whether the program is the leader by the Lease of this name.
     pub async fn leads(&self, lease: &str) -> bool {
         let series = format!("leader_election_master_status{{name=\"{lease}\"}}");
         self.metric(&series).await == Some(1.0)
@@ -155,7 +155,7 @@ impl Program {
         );
     }
 
-    /// Sends it a signal, and tells when.
+    /// Sends a signal and returns the time.
     pub fn signal(&self, signal: Signal) -> Instant {
         let id = self.child.id().and_then(|id| i32::try_from(id).ok());
         let pid = id.and_then(Pid::from_raw);
@@ -202,7 +202,7 @@ pub fn free_address() -> SocketAddr {
     address.expect("a free port")
 }
 
-/// Its certificate is made at its start, and nobody can verify it.
+/// The program generates its certificate at its start, so that clients cannot verify it.
 fn endpoints(address: SocketAddr, identity: Option<&certs::Client>) -> Api {
     let url = format!("https://{address}").parse().expect("a URL");
     let mut config = kube::Config::new(url);

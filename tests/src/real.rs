@@ -1,8 +1,8 @@
-//! The real tier: etcd, kube-apiserver and, where its binary is there, KCM with those controllers only whose work
-//! the sandbox does itself (namespaces, their service accounts, aggregated roles, quotas); with [`KCM`] set, with those of its own
-//! too that ours are compared with.
+//! The real tier: etcd, kube-apiserver and, if its binary exists, kube-controller-manager with the controllers that the sandbox
+//! has built in (namespace, service account, cluster role aggregation, resource quota). [`KCM`] adds the controllers that ours
+//! are compared with.
 //!
-//! The flags work for 1.20 and for 1.36; where a release needs another one, the version that the binary prints decides.
+//! The flags work for 1.20 and 1.36. Some depend on the version of the binary.
 
 use std::{
     env, fs, io,
@@ -29,10 +29,10 @@ pub const KCM: &str = "COXSWAIN_TEST_KCM";
 /// The name of the kubeconfig in the run's directory.
 pub const KUBECONFIG: &str = "kubeconfig";
 
-/// A first start migrates nothing and needs seconds; a machine that compiles at the same time needs more.
+/// The limit of a start on a busy machine.
 const START: Duration = Duration::from_mins(2);
 
-/// Between choosing a free port and listening on it, another process can take it.
+/// Another process can take a free port before the server listens on it.
 const ATTEMPTS: usize = 3;
 
 /// Namespaces that a server creates by itself, the first one only after it is ready.
@@ -40,7 +40,7 @@ const OWN_NAMESPACES: [&str; 2] = ["default", "kube-system"];
 
 /// The servers of one run. Dropping it stops them, the last started first, and then removes their directory.
 pub struct Servers {
-    /// Where they are served.
+    /// The address and credentials.
     pub endpoint: Endpoint,
     /// Whether KCM runs.
     pub has_kcm: bool,

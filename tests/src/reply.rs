@@ -1,4 +1,4 @@
-//! An answer as it came, and the assertions on it, which show all of it when they fail.
+//! An answer, and assertions that show it when they fail.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::api::header_text;
 
-/// How much of a body a failure shows.
+/// Number of characters of a body that a failure shows.
 const SHOWN: usize = 4000;
 
 /// A whole HTTP answer.
@@ -20,16 +20,16 @@ pub struct Reply {
     pub status: u16,
     /// All headers.
     pub headers: HeaderMap,
-    /// The body, whatever it is.
+    /// The body.
     pub body: Bytes,
 }
 
-/// One entry of a `Status`' `details.causes`; what is not there is empty.
+/// One entry of `details.causes` of a `Status`. Missing fields are empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// Such as `FieldValueInvalid`.
     pub reason: String,
-    /// For people.
+    /// The explanation.
     pub message: String,
     /// Such as `spec.replicas`.
     pub field: String,
@@ -41,7 +41,7 @@ impl Reply {
     pub fn json(&self) -> Value {
         match serde_json::from_slice(&self.body) {
             Ok(value) => value,
-            Err(error) => panic!("the body is no JSON: {error}\n{self}"),
+            Err(error) => panic!("the body is not JSON: {error}\n{self}"),
         }
     }
 

@@ -21,13 +21,13 @@ use crate::{
     kubectl, time,
 };
 
-/// A test that takes longer hangs. It includes the time that a test waits for tests that must not run at the same time.
+/// The limit of one test, including the time that it waits for tests that must not run at the same time.
 const LIMIT: Duration = Duration::from_mins(15);
 
-/// How many tests run at once unless told: more than there are cores, because they mostly wait.
+/// Default number of concurrent tests. It exceeds the number of cores, because tests mostly wait.
 const AT_ONCE: usize = 8;
 
-/// The oldest server the tests are written for.
+/// The oldest supported server.
 const OLDEST: (u32, u32) = (1, 20);
 
 type Body = Arc<dyn Fn(Cluster) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
@@ -35,19 +35,19 @@ type Body = Arc<dyn Fn(Cluster) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sy
 /// A requirement of a test, apart from the server version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Someone who finishes the deletion of namespaces.
+    /// A controller that deletes the content of namespaces.
     Kcm,
-    /// Our own server: the test is about something only it promises.
+    /// The sandbox: the test is about a guarantee of the sandbox.
     Sandbox,
-    /// The real server, for what the sandbox does not promise.
+    /// The real server: the sandbox does not guarantee the behavior.
     Real,
     /// `kubectl` on this machine.
     Kubectl,
-    /// Our own controllers: the test is about something that KCM's do not promise.
+    /// The controllers of this repository: kube-controller-manager does not guarantee the behavior.
     Ours,
 }
 
-/// A registered test; made by the macro [`test!`](crate::test).
+/// A test, registered by the macro [`test!`](crate::test).
 #[derive(Clone)]
 pub struct Test {
     name: String,
@@ -92,19 +92,19 @@ impl Test {
         }
     }
 
-    /// The least server version on which this holds.
+    /// Sets the minimum server version.
     pub fn since(mut self, major: u32, minor: u32) -> Self {
         self.since = (major, minor);
         self
     }
 
-    /// Something else it needs; may be called several times.
+    /// Adds a requirement.
     pub fn needs(mut self, need: Need) -> Self {
         self.needs.push(need);
         self
     }
 
-    /// Why it does not apply to this cluster, if it does not.
+    /// The reason why the test does not apply to the cluster.
     fn inapplicable(&self, cluster: &Cluster) -> Option<String> {
         if cluster.version() < self.since {
             return Some(format!("needs {}.{}", self.since.0, self.since.1));
@@ -123,7 +123,7 @@ impl Test {
 
     fn into_trial(self, cluster: Cluster, runtime: Handle) -> Trial {
         match self.inapplicable(&cluster) {
-            // Not by the ignored flag alone: `--include-ignored` cannot make it apply.
+            // `--include-ignored` must not run the test.
             Some(reason) => Trial::ignorable_test(self.name, || Ok(Completion::ignored())).with_kind(reason),
             None => Trial::test(self.name, move || run_one(&self.body, cluster, &runtime)),
         }

@@ -6,7 +6,7 @@ use coxswain_sandbox::{Authorization, Options, Sandbox, Server};
 
 use crate::{audit::AuditLog, cluster::Services, endpoint::Endpoint};
 
-/// Starts it on a free loopback port; it runs until the runtime ends.
+/// Starts the sandbox on a free loopback port. It runs until the runtime ends.
 #[expect(
     clippy::disallowed_methods,
     reason = "the server belongs to the runtime, which ends it"
@@ -24,7 +24,7 @@ pub async fn start(
         ca_pem: server.credentials().ca_pem.clone(),
         token: server.credentials().token.clone(),
     };
-    // As the real tier is started.
+    // The options of the real tier.
     let options = Options {
         authorization: Authorization::Rbac,
         audit: Some(audit.hook()),

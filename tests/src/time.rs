@@ -1,28 +1,26 @@
-//! The harness's only use of the clock: deadlines around everything that could hang, and polling for what has no event.
-//!
-//! The product takes its time from an injected clock; here the servers are real processes and so is the time.
+//! Deadlines and polling. The servers are real processes, so that the tests use the real clock.
 
 use std::time::{Duration, Instant};
 
-/// Long enough for any single answer on a busy machine, short enough that a hanging server fails one test, not the run.
+/// The limit of one answer on a busy machine.
 pub const ANSWER: Duration = Duration::from_mins(1);
 
-/// How often [`eventually`] looks again.
+/// The interval of [`eventually`].
 pub const POLL: Duration = Duration::from_millis(50);
 
-/// The output of `work`, or `None` when it takes longer than `limit`.
+/// Returns the output of `work`, or `None` after `limit`.
 pub async fn within<F: Future>(limit: Duration, work: F) -> Option<F::Output> {
     #[expect(clippy::disallowed_methods, reason = "real servers run in real time")]
     tokio::time::timeout(limit, work).await.ok()
 }
 
-/// The time, to measure how long something takes.
+/// Returns the current time, for measurements.
 pub fn now() -> Instant {
     #[expect(clippy::disallowed_methods, reason = "real servers run in real time")]
     Instant::now()
 }
 
-/// Waits; only for tests whose subject is that time passes (a deadline, a grace period).
+/// Waits. Only for tests of deadlines and grace periods.
 pub async fn pause(length: Duration) {
     #[expect(clippy::disallowed_methods, reason = "real servers run in real time")]
     tokio::time::sleep(length).await;
@@ -41,7 +39,7 @@ pub fn print_distribution(measured: &str, times: &[Duration]) {
     }
 }
 
-/// Asks again and again until there is an answer, or `None` when there is none within `limit`.
+/// Polls until `ask` returns a value. Returns `None` after `limit`.
 pub async fn eventually<T, F: AsyncFnMut() -> Option<T>>(limit: Duration, mut ask: F) -> Option<T> {
     within(limit, async {
         loop {

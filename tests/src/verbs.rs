@@ -47,8 +47,8 @@ impl Cluster {
     fn succeed(&self, method: Method, path: &str, body: Payload, status: u16) -> impl Future<Output = Value> {
         let caller = Location::caller();
         async move {
-            let patch = [("content-type", MERGE)];
-            let headers = if method == Method::PATCH { &patch[..] } else { &[] };
+            let merge = [("content-type", MERGE)];
+            let headers = if method == Method::PATCH { &merge[..] } else { &[] };
             let reply = self.api().request(method, path, headers, body).await;
             reply.check(
                 reply.status == status,

@@ -16,7 +16,7 @@ pub struct Watch {
     headers: HeaderMap,
     /// `None` once the server has ended the stream.
     body: Option<Body>,
-    /// What came after the last whole line.
+    /// The bytes after the last complete line.
     rest: BytesMut,
 }
 
@@ -50,7 +50,7 @@ impl Watch {
         time::within(limit, self.read()).await.flatten()
     }
 
-    /// The next event, which must come.
+    /// The next event. Panics if there is none within [`time::ANSWER`].
     pub async fn event(&mut self) -> Value {
         match self.next(time::ANSWER).await {
             Some(event) => event,
@@ -59,7 +59,7 @@ impl Watch {
         }
     }
 
-    /// The next event, whose type must be `kind`; returns its object.
+    /// Returns the object of the next event, which must have the type `kind`.
     pub async fn expect(&mut self, kind: &str) -> Value {
         let mut event = self.event().await;
         assert!(
@@ -70,7 +70,7 @@ impl Watch {
         event["object"].take()
     }
 
-    /// Losing this future half-way loses nothing: what was read is in `rest`.
+    /// Cancel safe: `rest` holds the bytes that were read.
     async fn read(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -78,7 +78,7 @@ impl Watch {
                 let parsed = serde_json::from_slice(&line);
                 return Some(parsed.unwrap_or_else(|error| {
                     panic!(
-                        "{}: a line is no JSON: {error}: {}",
+                        "{}: a line is not JSON: {error}: {}",
                         self.request,
                         String::from_utf8_lossy(&line)
                     )

@@ -37,7 +37,7 @@ pub fn body(
 pub fn names(bindings: &Bindings, text: &str) -> String {
     let mut text = text.to_owned();
     for class in ["token", "continue", "uid", "name", "ns"] {
-        for (name, value) in bindings.of_class(class) {
+        for (name, value) in bindings.values_of_class(class) {
             text = text.replace(value, &format!("{{{{{name}}}}}"));
         }
     }

@@ -83,16 +83,16 @@ impl Bindings {
 
     /// The variable of a class that has a value.
     pub fn variable(&self, wanted: &str, value: &str) -> Option<&str> {
-        let mut of_class = self.values.iter().filter(|(name, _)| class(name) == wanted);
-        of_class
+        let mut values = self.values.iter().filter(|(name, _)| class(name) == wanted);
+        values
             .find(|(_, bound)| *bound == value)
             .map(|(name, _)| name.as_str())
     }
 
     /// All bindings of a class.
-    pub fn of_class(&self, wanted: &str) -> impl Iterator<Item = (&str, &str)> {
-        let of_class = self.values.iter().filter(move |(name, _)| class(name) == wanted);
-        of_class.map(|(name, value)| (name.as_str(), value.as_str()))
+    pub fn values_of_class(&self, wanted: &str) -> impl Iterator<Item = (&str, &str)> {
+        let bindings = self.values.iter().filter(move |(name, _)| class(name) == wanted);
+        bindings.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// Replaces variables by their values. An error names an unbound variable.

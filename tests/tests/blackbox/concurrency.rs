@@ -1,4 +1,4 @@
-//! Many at once: exactly one wins, and nothing is lost.
+//! Concurrent writes: exactly one of several conflicting writes succeeds, and no other write is lost.
 
 use coxswain_tests::{Cluster, Reply, Test, test};
 use futures_util::future::join_all;
@@ -8,15 +8,15 @@ use crate::support::{JSON_PATCH, MERGE, config_map, core, finalizers, held, obje
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(one_creation_of_a_name_wins),
-        test!(one_put_of_a_version_wins),
-        test!(all_merge_patches_count),
-        test!(patches_with_a_version_count_once),
-        test!(one_deletion_wins),
-        test!(deletions_of_a_held_object_agree),
-        test!(finalizers_taken_at_once_are_all_taken),
-        test!(generated_names_differ),
-        test!(one_service_gets_a_chosen_address),
+        test!(concurrent_creates_of_one_name_succeed_once),
+        test!(concurrent_puts_of_one_version_succeed_once),
+        test!(concurrent_merge_patches_are_applied_or_conflict),
+        test!(concurrent_patches_with_version_succeed_once),
+        test!(concurrent_deletions_succeed_once),
+        test!(concurrent_deletions_with_finalizer_return_same_object),
+        test!(concurrent_finalizer_removals_all_succeed),
+        test!(concurrent_generated_names_differ),
+        test!(concurrent_requests_for_cluster_ip_succeed_once),
     ]
 }
 
@@ -26,7 +26,7 @@ fn count(replies: &[Reply], status: u16) -> usize {
     replies.iter().filter(|reply| reply.status == status).count()
 }
 
-async fn one_creation_of_a_name_wins(c: Cluster) {
+async fn concurrent_creates_of_one_name_succeed_once(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let objects = (0..MANY).map(|index| with(config_map("a"), "/data", json!({"by": index.to_string()})));
@@ -42,7 +42,7 @@ async fn one_creation_of_a_name_wins(c: Cluster) {
     assert_eq!(winner.map(Reply::json), Some(stored));
 }
 
-async fn one_put_of_a_version_wins(c: Cluster) {
+async fn concurrent_puts_of_one_version_succeed_once(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let made = c.create(&path, &config_map("a")).await;
@@ -60,8 +60,8 @@ async fn one_put_of_a_version_wins(c: Cluster) {
     assert_eq!(winner.map(Reply::json), Some(stored));
 }
 
-/// The server tries again where two meet, but not for ever: five times.
-async fn all_merge_patches_count(c: Cluster) {
+/// The server retries a patch that conflicts five times.
+async fn concurrent_merge_patches_are_applied_or_conflict(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     c.create(&path, &config_map("a")).await;
@@ -79,7 +79,7 @@ async fn all_merge_patches_count(c: Cluster) {
     }
 }
 
-async fn patches_with_a_version_count_once(c: Cluster) {
+async fn concurrent_patches_with_version_succeed_once(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let made = c.create(&path, &config_map("a")).await;
@@ -91,7 +91,7 @@ async fn patches_with_a_version_count_once(c: Cluster) {
     assert_eq!((count(&replies, 200), count(&replies, 409)), (1, MANY - 1));
 }
 
-async fn one_deletion_wins(c: Cluster) {
+async fn concurrent_deletions_succeed_once(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let made = c.create(&path, &config_map("a")).await;
@@ -106,7 +106,7 @@ async fn one_deletion_wins(c: Cluster) {
     assert_eq!(lines, ["DELETED a", "ADDED b"]);
 }
 
-async fn deletions_of_a_held_object_agree(c: Cluster) {
+async fn concurrent_deletions_with_finalizer_return_same_object(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let made = c.create(&path, &held(config_map("a"))).await;
@@ -118,14 +118,13 @@ async fn deletions_of_a_held_object_agree(c: Cluster) {
     for reply in &replies {
         assert_eq!(reply.expect(200), first);
     }
-    // Marked once.
     c.create(&path, &config_map("b")).await;
     let lines = crate::support::lines(&mut watch, 2).await;
     assert_eq!(lines, ["MODIFIED a", "ADDED b"]);
 }
 
-/// Each takes its own, wherever it stands by then, and tries again when another was faster; the last one removes the object.
-async fn finalizers_taken_at_once_are_all_taken(c: Cluster) {
+/// Each client removes its own finalizer and retries after a conflict. The last removal deletes the object.
+async fn concurrent_finalizer_removals_all_succeed(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let own: Vec<_> = (0..5).map(|index| format!("example.com/{index}")).collect();
@@ -133,30 +132,30 @@ async fn finalizers_taken_at_once_are_all_taken(c: Cluster) {
     c.create(&path, &object).await;
     let path = format!("{path}/a");
     c.delete(&path).await;
-    let take = async |mine: &str| {
+    let remove = async |mine: &str| {
         loop {
             let reply = c.api().get(&path).await;
-            assert!(reply.status != 404, "gone before {mine} was taken");
+            assert!(reply.status != 404, "deleted before {mine} was removed");
             let object = reply.expect(200);
             let at = finalizers(&object).iter().position(|f| *f == mine);
-            let at = at.unwrap_or_else(|| panic!("somebody else took {mine}"));
+            let at = at.unwrap_or_else(|| panic!("another client removed {mine}"));
             let place = format!("/metadata/finalizers/{at}");
             let change =
                 json!([{"op": "test", "path": place, "value": mine}, {"op": "remove", "path": place}]);
             let reply = c.api().patch(&path, JSON_PATCH, change).await;
             match reply.status {
                 200 => break,
-                // Another was faster: the place holds another one (422), or the server gave up (409).
+                // A concurrent removal moved the finalizer (422), or the server gave up (409).
                 409 | 422 => {}
                 _ => panic!("{reply}"),
             }
         }
     };
-    join_all(own.iter().map(|mine| take(mine))).await;
+    join_all(own.iter().map(|mine| remove(mine))).await;
     c.expect_absent(&path).await;
 }
 
-async fn generated_names_differ(c: Cluster) {
+async fn concurrent_generated_names_differ(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let object = with(config_map("a"), "/metadata", json!({"generateName": "g-"}));
@@ -166,12 +165,12 @@ async fn generated_names_differ(c: Cluster) {
     assert_eq!(crate::support::names(&list).len(), MANY);
 }
 
-async fn one_service_gets_a_chosen_address(c: Cluster) {
+async fn concurrent_requests_for_cluster_ip_succeed_once(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "services");
     let service = |name: String, spec: Value| with(object("v1", "Service", &name), "/spec", spec);
     let ports = json!([{"port": 80}]);
-    // An address that was free a moment ago, whatever the range is.
+    // An address that is free, independent of the range.
     let probe = c
         .create(&path, &service("probe".to_owned(), json!({"ports": ports})))
         .await;

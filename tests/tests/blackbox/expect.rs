@@ -1,10 +1,9 @@
-//! What several surfaces assert: refusals with causes, and that a refusal changed nothing.
+//! Assertions on failures: their causes, and the unchanged object.
 
 use coxswain_tests::{Cluster, Reply, reply::Cause};
 use serde_json::Value;
 
-/// Whether the server is the one that the sandbox imitates. Only for texts whose wording changed somewhere between
-/// 1.20 and it; what clients act on is told apart by the version in which it changed.
+/// Whether the messages of the server are those of 1.36. Behavior depends on the version in which it changed.
 pub fn is_1_36(c: &Cluster) -> bool {
     c.version() >= (1, 36)
 }
@@ -60,7 +59,7 @@ fn matches(cause: &Cause, expected: &str) -> bool {
     cause.reason == format!("FieldValue{reason}") && cause.field == field && cause.message.ends_with(end)
 }
 
-/// Asserts a 404 that names what was asked for; `resource` is like `deployments.apps`.
+/// Asserts a 404 that names the object. `resource` is like `deployments.apps`.
 #[track_caller]
 pub fn not_found(reply: &Reply, resource: &str, name: &str) {
     reply.expect_error(404, "NotFound");
@@ -72,7 +71,7 @@ pub fn not_found(reply: &Reply, resource: &str, name: &str) {
     );
 }
 
-/// Asserts a 400 whose message starts so; what follows is how the server's parser puts it.
+/// Asserts a 400 whose message starts with `start`. The parser of the server writes the rest.
 #[track_caller]
 pub fn bad_request_starting(reply: &Reply, start: &str) {
     reply.expect_error(400, "BadRequest");
@@ -82,4 +81,18 @@ pub fn bad_request_starting(reply: &Reply, start: &str) {
 /// Asserts that the object at `path` is still exactly `before`.
 pub async fn unchanged(c: &Cluster, path: &str, before: &Value) {
     assert_eq!(&c.read(path).await, before, "{path}");
+}
+
+/// Asserts that a JSON value contains another one: objects may have further fields, all other values are equal.
+#[track_caller]
+pub fn includes(actual: &Value, expected: &Value) {
+    fn missing(actual: &Value, expected: &Value) -> bool {
+        match (actual, expected) {
+            (Value::Object(actual), Value::Object(expected)) => expected
+                .iter()
+                .any(|(key, value)| missing(actual.get(key).unwrap_or(&Value::Null), value)),
+            _ => actual != expected,
+        }
+    }
+    assert!(!missing(actual, expected), "expected {expected:#} in {actual:#}");
 }

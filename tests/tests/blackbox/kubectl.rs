@@ -1,4 +1,4 @@
-//! The real `kubectl`: what people type. Every command works without `--validate=false`, and prints no warning.
+//! The real `kubectl`. Every command works without `--validate=false`, and prints no warning.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -10,22 +10,22 @@ use crate::support::soon;
 
 pub fn tests() -> Vec<Test> {
     let tests = vec![
-        test!(api_resources_names_what_is_served),
-        test!(get_all_everywhere),
-        test!(apply_creates_then_leaves_then_configures),
-        test!(apply_removes_what_the_manifest_no_longer_has),
-        test!(apply_names_an_unknown_field).since(1, 27),
-        test!(create_from_a_file_refuses_a_second_one),
-        test!(create_without_a_file),
-        test!(get_in_every_output_format),
-        test!(get_follows_changes),
-        test!(describe_shows_the_object),
-        test!(patch_in_all_three_ways),
-        test!(label_annotate_and_scale),
-        test!(wait_for_a_field_and_for_deletion),
-        test!(delete_cascades_set_the_finalizer_and_it_stays),
-        test!(custom_resources_by_short_name),
-        test!(quota_is_shown_and_refuses).needs(Need::Kcm),
+        test!(api_resources_lists_resources),
+        test!(get_all_lists_all_namespaces),
+        test!(apply_reports_created_unchanged_and_configured),
+        test!(apply_removes_dropped_fields),
+        test!(apply_reports_unknown_field).since(1, 27),
+        test!(create_of_existing_object_fails),
+        test!(create_subcommands_create_objects),
+        test!(get_supports_output_formats),
+        test!(get_watch_prints_changes),
+        test!(describe_prints_object),
+        test!(patch_supports_all_types),
+        test!(label_annotate_and_scale_update_object),
+        test!(wait_returns_on_field_and_deletion),
+        test!(delete_cascade_sets_finalizer),
+        test!(custom_resources_are_found_by_short_name),
+        test!(quota_is_described_and_enforced).needs(Need::Kcm),
     ];
     tests.into_iter().map(|test| test.needs(Need::Kubectl)).collect()
 }
@@ -65,7 +65,25 @@ fn field(k: &Kubectl, object: &str, path: &str) -> String {
     k.run(&format!("get {object} -o jsonpath={{{path}}}")).ok()
 }
 
-async fn api_resources_names_what_is_served(c: Cluster) {
+/// Asserts the output of a call: `arguments => line`.
+#[track_caller]
+fn prints(k: &Kubectl, call: &str) {
+    let (arguments, line) = call.split_once(" => ").expect("arguments and output");
+    assert_eq!(k.run(arguments).ok().trim_end(), line, "{arguments}");
+}
+
+#[track_caller]
+fn assert_contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+}
+
+fn web(k: &Kubectl, path: &str) -> String {
+    field(k, "deployment/web", path)
+}
+
+async fn api_resources_lists_resources(c: Cluster) {
     let table = kubectl(&c).await.run("api-resources").ok();
     for row in [
         "deployments deploy apps/v1 true Deployment",
@@ -79,32 +97,32 @@ async fn api_resources_names_what_is_served(c: Cluster) {
     }
 }
 
-async fn get_all_everywhere(c: Cluster) {
+async fn get_all_lists_all_namespaces(c: Cluster) {
     let k = kubectl(&c).await;
     create(&k, DEPLOYMENT);
     let all = k.run("get all -A").ok();
-    assert!(all.contains("service/kubernetes"), "{all}");
-    assert!(all.contains("deployment.apps/web"), "{all}");
+    assert_contains(&all, &["service/kubernetes"]);
+    assert_contains(&all, &["deployment.apps/web"]);
 }
 
-async fn apply_creates_then_leaves_then_configures(c: Cluster) {
+async fn apply_reports_created_unchanged_and_configured(c: Cluster) {
     let k = kubectl(&c).await;
     assert_eq!(apply(&k, DEPLOYMENT), "deployment.apps/web created\n");
-    let version = field(&k, "deployment/web", ".metadata.resourceVersion");
+    let version = web(&k, ".metadata.resourceVersion");
     assert_eq!(apply(&k, DEPLOYMENT), "deployment.apps/web unchanged\n");
-    assert_eq!(field(&k, "deployment/web", ".metadata.resourceVersion"), version);
+    assert_eq!(web(&k, ".metadata.resourceVersion"), version);
     assert_eq!(
         apply(&k, &DEPLOYMENT.replace("nginx:1", "nginx:2")),
         "deployment.apps/web configured\n"
     );
     assert_eq!(
-        field(&k, "deployment/web", ".spec.template.spec.containers[*].image"),
+        web(&k, ".spec.template.spec.containers[*].image"),
         "nginx:2 side:1"
     );
-    assert_eq!(field(&k, "deployment/web", ".metadata.generation"), "2");
+    assert_eq!(web(&k, ".metadata.generation"), "2");
 }
 
-async fn apply_removes_what_the_manifest_no_longer_has(c: Cluster) {
+async fn apply_removes_dropped_fields(c: Cluster) {
     let k = kubectl(&c).await;
     apply(&k, DEPLOYMENT);
     let _ = k.run("label deployment/web kept=yes").ok();
@@ -112,17 +130,11 @@ async fn apply_removes_what_the_manifest_no_longer_has(c: Cluster) {
         .replace("      - {name: side, image: \"side:1\"}\n", "")
         .replace("team: blue", "");
     assert_eq!(apply(&k, &without), "deployment.apps/web configured\n");
-    assert_eq!(
-        field(&k, "deployment/web", ".spec.template.spec.containers[*].name"),
-        "main"
-    );
-    assert_eq!(
-        field(&k, "deployment/web", ".metadata.labels"),
-        r#"{"kept":"yes"}"#
-    );
+    assert_eq!(web(&k, ".spec.template.spec.containers[*].name"), "main");
+    assert_eq!(web(&k, ".metadata.labels"), r#"{"kept":"yes"}"#);
 }
 
-async fn apply_names_an_unknown_field(c: Cluster) {
+async fn apply_reports_unknown_field(c: Cluster) {
     let k = kubectl(&c).await;
     let wrong = DEPLOYMENT.replace("  replicas: 2", "  replicsa: 2");
     let error = k.run_with(&["apply", "-f", "-"], &wrong).refused();
@@ -131,58 +143,33 @@ async fn apply_names_an_unknown_field(c: Cluster) {
     assert!(error.contains(r#"deployments.apps "web" not found"#), "{error}");
 }
 
-async fn create_from_a_file_refuses_a_second_one(c: Cluster) {
+async fn create_of_existing_object_fails(c: Cluster) {
     let k = kubectl(&c).await;
     assert_eq!(create(&k, DEPLOYMENT), "deployment.apps/web created\n");
     let error = k.run_with(&["create", "-f", "-"], DEPLOYMENT).refused();
-    assert!(error.contains("(AlreadyExists)"), "{error}");
+    assert_contains(&error, &["(AlreadyExists)"]);
 }
 
-async fn create_without_a_file(c: Cluster) {
+async fn create_subcommands_create_objects(c: Cluster) {
     let k = kubectl(&c).await;
-    for (call, printed) in [
-        (
-            "create configmap settings --from-literal=a=1",
-            "configmap/settings created\n",
-        ),
-        (
-            "create secret generic keys --from-literal=k=v",
-            "secret/keys created\n",
-        ),
-        (
-            "create deployment web --image=nginx --replicas=3 --port=80",
-            "deployment.apps/web created\n",
-        ),
-        (
-            "create service clusterip web --tcp=80:8080",
-            "service/web created\n",
-        ),
-        ("create serviceaccount robot", "serviceaccount/robot created\n"),
-        (
-            "create role reader --verb=get --resource=pods",
-            "role.rbac.authorization.k8s.io/reader created\n",
-        ),
-        (
-            "create job once --image=busybox -- date",
-            "job.batch/once created\n",
-        ),
-        ("run alone --image=nginx", "pod/alone created\n"),
-        (
-            "expose deployment web --name=front --port=80",
-            "service/front exposed\n",
-        ),
+    for line in [
+        "create configmap settings --from-literal=a=1 => configmap/settings created",
+        "create secret generic keys --from-literal=k=v => secret/keys created",
+        "create deployment web --image=nginx --replicas=3 --port=80 => deployment.apps/web created",
+        "create service clusterip web --tcp=80:8080 => service/web created",
+        "create serviceaccount robot => serviceaccount/robot created",
+        "create role reader --verb=get --resource=pods => role.rbac.authorization.k8s.io/reader created",
+        "create job once --image=busybox -- date => job.batch/once created",
+        "run alone --image=nginx => pod/alone created",
+        "expose deployment web --name=front --port=80 => service/front exposed",
     ] {
-        assert_eq!(k.run(call).ok(), printed, "{call}");
+        prints(&k, line);
     }
     assert_eq!(field(&k, "configmap/settings", ".data"), r#"{"a":"1"}"#);
     assert_eq!(field(&k, "secret/keys", ".data.k"), "dg==");
-    assert_eq!(field(&k, "deployment/web", ".spec.replicas"), "3");
+    assert_eq!(web(&k, ".spec.replicas"), "3");
     assert_eq!(
-        field(
-            &k,
-            "deployment/web",
-            ".spec.template.spec.containers[0].ports[0].containerPort"
-        ),
+        web(&k, ".spec.template.spec.containers[0].ports[0].containerPort"),
         "80"
     );
     assert_eq!(field(&k, "service/web", ".spec.ports[0].targetPort"), "8080");
@@ -192,7 +179,7 @@ async fn create_without_a_file(c: Cluster) {
     );
 }
 
-async fn get_in_every_output_format(c: Cluster) {
+async fn get_supports_output_formats(c: Cluster) {
     let k = kubectl(&c).await;
     create(&k, DEPLOYMENT);
     let columns = |text: &str| {
@@ -208,36 +195,26 @@ async fn get_in_every_output_format(c: Cluster) {
         columns(&plain),
         ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"]
     );
-    assert!(plain.contains("0/2"), "{plain}");
+    assert_contains(&plain, &["0/2"]);
     let wide = k.run("get deployments -o wide").ok();
-    assert!(
-        wide.contains("nginx:1,side:1") && wide.contains("app=web"),
-        "{wide}"
-    );
+    assert_contains(&wide, &["nginx:1,side:1", "app=web"]);
     let yaml = k.run("get deployment/web -o yaml").ok();
     assert!(
         yaml.starts_with("apiVersion: apps/v1\nkind: Deployment\n"),
         "{yaml}"
     );
-    assert_eq!(k.run("get deployments -o name").ok(), "deployment.apps/web\n");
-    assert_eq!(
-        k.run("get deployments -l team=blue -o name").ok(),
-        "deployment.apps/web\n"
-    );
-    assert_eq!(k.run("get deployments -l team!=blue -o name").ok(), "");
-    assert_eq!(
-        k.run("get deployments --field-selector=metadata.name=web -o name")
-            .ok(),
-        "deployment.apps/web\n"
+    prints(&k, "get deployments -o name => deployment.apps/web");
+    prints(&k, "get deployments -l team=blue -o name => deployment.apps/web");
+    prints(&k, "get deployments -l team!=blue -o name => ");
+    prints(
+        &k,
+        "get deployments --field-selector=metadata.name=web -o name => deployment.apps/web",
     );
     let list = k.run("get deployments -o json").ok();
-    assert!(
-        list.contains(r#""kind": "List""#) && list.contains(r#""kind": "Deployment""#),
-        "{list}"
-    );
+    assert_contains(&list, &[r#""kind": "List""#, r#""kind": "Deployment""#]);
 }
 
-async fn get_follows_changes(c: Cluster) {
+async fn get_watch_prints_changes(c: Cluster) {
     let k = kubectl(&c).await;
     let _ = k.run_with(&["create", "-f", "-"], &config_map("first")).ok();
     let arguments = [
@@ -264,23 +241,24 @@ async fn get_follows_changes(c: Cluster) {
     child.wait().expect("it ends");
 }
 
-async fn describe_shows_the_object(c: Cluster) {
+async fn describe_prints_object(c: Cluster) {
     let k = kubectl(&c).await;
     create(&k, DEPLOYMENT);
     let text = k.run("describe deployment/web").ok();
-    for part in [
-        "Name:",
-        "web",
-        "2 desired",
-        "RollingUpdate",
-        "25% max unavailable, 25% max surge",
-        "nginx:1",
-    ] {
-        assert!(text.contains(part), "no {part:?} in\n{text}");
-    }
+    assert_contains(
+        &text,
+        &[
+            "Name:",
+            "web",
+            "2 desired",
+            "RollingUpdate",
+            "25% max unavailable, 25% max surge",
+            "nginx:1",
+        ],
+    );
 }
 
-async fn patch_in_all_three_ways(c: Cluster) {
+async fn patch_supports_all_types(c: Cluster) {
     let k = kubectl(&c).await;
     create(&k, DEPLOYMENT);
     let patch = |kind: &str, patch: &str| {
@@ -290,51 +268,42 @@ async fn patch_in_all_three_ways(c: Cluster) {
     let strategic = r#"{"spec":{"template":{"spec":{"containers":[{"name":"side","image":"side:2"}]}}}}"#;
     assert_eq!(patch("strategic", strategic), "deployment.apps/web patched\n");
     assert_eq!(
-        field(&k, "deployment/web", ".spec.template.spec.containers[*].image"),
+        web(&k, ".spec.template.spec.containers[*].image"),
         "nginx:1 side:2"
     );
     assert_eq!(
         patch("merge", r#"{"metadata":{"labels":{"team":null}}}"#),
         "deployment.apps/web patched\n"
     );
-    assert_eq!(field(&k, "deployment/web", ".metadata.labels"), "");
+    assert_eq!(web(&k, ".metadata.labels"), "");
     let json = r#"[{"op":"replace","path":"/spec/replicas","value":7}]"#;
     assert_eq!(patch("json", json), "deployment.apps/web patched\n");
-    assert_eq!(field(&k, "deployment/web", ".spec.replicas"), "7");
+    assert_eq!(web(&k, ".spec.replicas"), "7");
     assert_eq!(patch("json", json), "deployment.apps/web patched (no change)\n");
 }
 
-async fn label_annotate_and_scale(c: Cluster) {
+async fn label_annotate_and_scale_update_object(c: Cluster) {
     let k = kubectl(&c).await;
     create(&k, DEPLOYMENT);
-    assert_eq!(
-        k.run("label deployment/web a=b").ok(),
-        "deployment.apps/web labeled\n"
+    prints(&k, "label deployment/web a=b => deployment.apps/web labeled");
+    prints(
+        &k,
+        "annotate deployment/web note=x => deployment.apps/web annotated",
     );
-    assert_eq!(
-        k.run("annotate deployment/web note=x").ok(),
-        "deployment.apps/web annotated\n"
+    prints(
+        &k,
+        "scale deployment/web --replicas=9 => deployment.apps/web scaled",
     );
-    assert_eq!(
-        k.run("scale deployment/web --replicas=9").ok(),
-        "deployment.apps/web scaled\n"
-    );
-    assert_eq!(field(&k, "deployment/web", ".spec.replicas"), "9");
+    assert_eq!(web(&k, ".spec.replicas"), "9");
     let error = k
         .run("scale deployment/web --current-replicas=1 --replicas=2")
         .refused();
-    assert!(error.contains("Expected replicas to be 1, was 9"), "{error}");
-    assert_eq!(
-        k.run("label deployment/web a-").ok(),
-        "deployment.apps/web unlabeled\n"
-    );
-    assert_eq!(
-        field(&k, "deployment/web", ".metadata.labels"),
-        r#"{"team":"blue"}"#
-    );
+    assert_contains(&error, &["Expected replicas to be 1, was 9"]);
+    prints(&k, "label deployment/web a- => deployment.apps/web unlabeled");
+    assert_eq!(web(&k, ".metadata.labels"), r#"{"team":"blue"}"#);
 }
 
-async fn wait_for_a_field_and_for_deletion(c: Cluster) {
+async fn wait_returns_on_field_and_deletion(c: Cluster) {
     let k = kubectl(&c).await;
     create(&k, DEPLOYMENT);
     let met = k
@@ -344,7 +313,7 @@ async fn wait_for_a_field_and_for_deletion(c: Cluster) {
     let error = k
         .run("wait deployment/web --for=condition=Available --timeout=1s")
         .refused();
-    assert!(error.contains("timed out waiting for the condition"), "{error}");
+    assert_contains(&error, &["timed out waiting for the condition"]);
     let mut waiting = k
         .command(&["wait", "deployment/web", "--for=delete", "--timeout=20s"])
         .spawn()
@@ -353,7 +322,7 @@ async fn wait_for_a_field_and_for_deletion(c: Cluster) {
     assert!(waiting.wait().expect("it ends").success());
 }
 
-async fn delete_cascades_set_the_finalizer_and_it_stays(c: Cluster) {
+async fn delete_cascade_sets_finalizer(c: Cluster) {
     let k = kubectl(&c).await;
     for (cascade, finalizers) in [
         ("foreground", r#"["foregroundDeletion"]"#),
@@ -372,7 +341,7 @@ async fn delete_cascades_set_the_finalizer_and_it_stays(c: Cluster) {
         assert_eq!(
             field(&k, &format!("deployment/{cascade}"), ".metadata.finalizers"),
             finalizers,
-            "nobody collects"
+            "no garbage collector runs"
         );
     }
     create(&k, DEPLOYMENT);
@@ -382,10 +351,10 @@ async fn delete_cascades_set_the_finalizer_and_it_stays(c: Cluster) {
         "{printed}"
     );
     let error = k.run("get deployment/web").refused();
-    assert!(error.contains("(NotFound)"), "{error}");
+    assert_contains(&error, &["(NotFound)"]);
 }
 
-async fn custom_resources_by_short_name(c: Cluster) {
+async fn custom_resources_are_found_by_short_name(c: Cluster) {
     let k = kubectl(&c).await.with_cache_of_its_own();
     let group = "kubectl-test.example.com";
     let crd = format!(
@@ -412,7 +381,7 @@ spec:
             "wait crd/boats.{group} --for=condition=Established --timeout=20s"
         ))
         .ok();
-    // A real server says Established a moment before it lists them.
+    // A real server reports Established before the resource is in discovery.
     soon("boats are in discovery", async || {
         let groups = c.read("/apis").await;
         let groups = groups["groups"].as_array().cloned().unwrap_or_default();
@@ -441,12 +410,12 @@ spec: {{oars: 8}}
     assert_eq!(cells[1], ["eight", "8"]);
     assert!(k.run("scale boat/eight --replicas=9").ok().contains("scaled"));
     assert_eq!(field(&k, "boat/eight", ".spec.oars"), "9");
-    // It may warn that a definition is not in the namespace.
+    // kubectl may warn that a CRD is not namespaced.
     let deleted = k.run(&format!("delete crd/boats.{group}"));
     assert!(deleted.success, "{deleted:?}");
 }
 
-async fn quota_is_shown_and_refuses(c: Cluster) {
+async fn quota_is_described_and_enforced(c: Cluster) {
     let k = kubectl(&c).await;
     let _ = k.run("create quota q --hard=configmaps=1,pods=3").ok();
     let described = soon("the quota is counted", async || {
@@ -465,7 +434,7 @@ async fn quota_is_shown_and_refuses(c: Cluster) {
         );
     }
     let _ = k.run("create configmap a").ok();
-    let refused = soon("the quota refuses", async || {
+    let refused = soon("the quota is enforced", async || {
         let printed = k.run("create configmap b --dry-run=server");
         (!printed.success).then_some(printed.err)
     })

@@ -1,4 +1,4 @@
-//! Bodies in protobuf, which clients written in Go send for built-in kinds: they mean what the same in JSON means.
+//! Protobuf bodies, which clients in Go send for built-in kinds, equal the same bodies in JSON.
 
 use coxswain_tests::{
     Cluster, Need, Reply, Test,
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::expect::{bad_request_starting, invalid, not_found};
 
-/// What is registered of this part.
+/// The tests of this file.
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(an_object_is_what_it_is_in_json),
+        test!(protobuf_object_equals_json_object),
         test!(autoscaler_of_v2_is_decoded).since(1, 23),
-        test!(a_scale_and_the_options_of_a_deletion),
-        test!(what_is_newer_than_the_server_is_passed_over),
-        test!(what_is_no_message_is_a_bad_request),
+        test!(scale_and_delete_options_are_decoded),
+        test!(unknown_fields_are_skipped),
+        test!(malformed_message_is_a_bad_request),
         // The real server panics.
         test!(custom_resources_are_415).needs(Need::Sandbox),
     ]
@@ -50,7 +50,7 @@ fn number(number: u64, value: u64) -> Vec<u8> {
     [varint(number << 3), varint(value)].concat()
 }
 
-/// A message with what it is.
+/// A message with its type.
 fn body(api_version: &str, kind: &str, message: &[Vec<u8>]) -> Vec<u8> {
     let meta = [part(1, api_version), part(2, kind)].concat();
     [b"k8s\0".to_vec(), part(1, meta), part(2, message.concat())].concat()
@@ -66,7 +66,7 @@ async fn send(c: &Cluster, method: Method, path: &str, body: Vec<u8>) -> Reply {
         .await
 }
 
-/// All but what differs from object to object.
+/// The object without fields that differ between objects.
 fn plain(mut object: Value) -> Value {
     for key in [
         "uid",
@@ -80,7 +80,7 @@ fn plain(mut object: Value) -> Value {
     object
 }
 
-async fn an_object_is_what_it_is_in_json(c: Cluster) {
+async fn protobuf_object_equals_json_object(c: Cluster) {
     let ns = c.namespace().await;
     let path = apps(&ns, "deployments");
     let labels = part(1, [part(1, "app"), part(2, "web")].concat());
@@ -157,7 +157,7 @@ async fn autoscaler_of_v2_is_decoded(c: Cluster) {
     );
 }
 
-async fn a_scale_and_the_options_of_a_deletion(c: Cluster) {
+async fn scale_and_delete_options_are_decoded(c: Cluster) {
     let ns = c.namespace().await;
     let path = format!("{}/web", apps(&ns, "deployments"));
     c.create(&apps(&ns, "deployments"), deployment("web")).await;
@@ -167,7 +167,7 @@ async fn a_scale_and_the_options_of_a_deletion(c: Cluster) {
         .await
         .expect(200);
     assert_eq!(scaled["spec"]["replicas"], 7);
-    // The options have the version of what is deleted, or that of the API machinery.
+    // The version of the options is that of the resource, or v1.
     let options = |version: &str, message: &[Vec<u8>]| body(version, "DeleteOptions", message);
     let wrong = options("apps/v1", &[part(2, part(1, "another"))]);
     send(&c, Method::DELETE, &path, wrong)
@@ -180,20 +180,20 @@ async fn a_scale_and_the_options_of_a_deletion(c: Cluster) {
     assert_eq!(marked["metadata"]["finalizers"], json!(["foregroundDeletion"]));
 }
 
-async fn what_is_newer_than_the_server_is_passed_over(c: Cluster) {
+async fn unknown_fields_are_skipped(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let newer = body("v1", "ConfigMap", &[named("a"), part(1000, "x"), number(1001, 5)]);
     let made = send(&c, Method::POST, &path, newer).await.expect(201);
     let same = c.create(&path, json!({"metadata": {"name": "b"}})).await;
     assert_eq!(plain(made), plain(same));
-    // What it is may be left out.
+    // The type is optional.
     send(&c, Method::POST, &path, body("", "", &[named("c")]))
         .await
         .expect(201);
 }
 
-async fn what_is_no_message_is_a_bad_request(c: Cluster) {
+async fn malformed_message_is_a_bad_request(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let unrecognized = "the object provided is unrecognized (must be of type ConfigMap): ";

@@ -1,4 +1,4 @@
-//! Where two answers differ, and what is known to differ.
+//! Differences of two answers, and the known differences that are not reported.
 
 use std::collections::BTreeMap;
 
@@ -7,54 +7,54 @@ use serde_json::{Value, json};
 use crate::side::{Answer, NO_ANSWER};
 use crate::step::{Edit, Step, Verb};
 
-/// Something that is known to differ, and why.
-struct Known {
-    /// The versions that it is about: all before this one, or all.
+/// A known difference and its reason.
+struct KnownDifference {
+    /// The affected versions: all before this one, or all.
     before: Option<(u32, u32)>,
-    #[expect(dead_code, reason = "for whoever reads the table")]
+    #[expect(dead_code, reason = "documentation")]
     why: &'static str,
-    what: What,
+    effect: Effect,
 }
 
-enum What {
-    /// This much of an answer is not compared.
-    Forget(fn(&mut Answer)),
-    /// After this the states differ: the sequence ends.
+enum Effect {
+    /// Removes a part of both answers from the comparison.
+    Drop(fn(&mut Answer)),
+    /// Ends the sequence, because the states differ.
     End(fn(&Step, &Answer, &Answer) -> bool),
 }
 
-use What::{End, Forget};
+use Effect::{Drop, End};
 
-const KNOWN: &[Known] = &[
-    Known {
+const KNOWN: &[KnownDifference] = &[
+    KnownDifference {
         before: None,
-        why: "texts of messages are approximate, and the real server lists causes in any order",
-        what: Forget(cut_messages),
+        why: "messages are approximate, and the real server lists causes in any order",
+        effect: Drop(cut_messages),
     },
-    Known {
+    KnownDifference {
         before: None,
-        why: "the sandbox gives no advice about good fields of built-in kinds",
-        what: Forget(cut_advice),
+        why: "the sandbox sends no deprecation warnings for built-in kinds",
+        effect: Drop(cut_advice),
     },
-    Known {
+    KnownDifference {
         before: Some((1, 36)),
-        why: "who has which field was recorded in other detail, which makes other versions; warnings were few",
-        what: Forget(cut_managers),
+        why: "managed fields had other detail, which changes versions; there were fewer warnings",
+        effect: Drop(cut_managers),
     },
-    Known {
+    KnownDifference {
         before: Some((1, 36)),
-        why: "pods had no generation, services fewer fields, and times that nobody set were null",
-        what: Forget(cut_younger_fields),
+        why: "pods had no generation, services fewer fields, and unset times were null",
+        effect: Drop(cut_newer_fields),
     },
-    Known {
+    KnownDifference {
         before: Some((1, 36)),
-        why: "what only its managers could tell was written at times, and at times not",
-        what: Forget(join_events),
+        why: "a change of managers only was written in some cases",
+        effect: Drop(join_events),
     },
-    Known {
+    KnownDifference {
         before: Some((1, 36)),
-        why: "deletions by strategic patches left something behind where there was nothing to delete",
-        what: End(|step, _, _| {
+        why: "strategic patches that delete absent fields left directives behind",
+        effect: End(|step, _, _| {
             step.verb == Verb::Strategic
                 && step.edits.iter().any(|edit| {
                     let directs = edit.at.contains('$') || edit.value.to_string().contains('$');
@@ -62,20 +62,20 @@ const KNOWN: &[Known] = &[
                 })
         }),
     },
-    Known {
+    KnownDifference {
         before: Some((1, 36)),
-        why: "what is refused was refused in other words, and at times with another code",
-        what: Forget(cut_refusals),
+        why: "rejections had other messages and some other codes",
+        effect: Drop(cut_rejections),
     },
-    Known {
+    KnownDifference {
         before: Some((1, 36)),
-        why: "rules have come and gone since: what one refuses and the other takes is for the black-box tests",
-        what: End(|_, ours, theirs| (ours.code < 400) != (theirs.code < 400)),
+        why: "validation rules have changed; the black-box tests cover them",
+        effect: End(|_, ours, theirs| (ours.code < 400) != (theirs.code < 400)),
     },
-    Known {
+    KnownDifference {
         before: Some((1, 36)),
         why: "a service port with another number got another node port",
-        what: End(|_, ours, theirs| {
+        effect: End(|_, ours, theirs| {
             let node_ports = |answer: &Answer| {
                 let ports = answer.body["spec"]["ports"]
                     .as_array()
@@ -89,41 +89,43 @@ const KNOWN: &[Known] = &[
             theirs.body["kind"] == "Service" && node_ports(ours) != node_ports(theirs)
         }),
     },
-    Known {
+    KnownDifference {
         before: Some((1, 36)),
         why: "a dry run gave services no address",
-        what: End(|step, _, theirs| {
+        effect: End(|step, _, theirs| {
             let dry = step.query.iter().any(|(key, _)| *key == "dryRun");
             dry && theirs.body["kind"] == "Service" && theirs.body["spec"]["clusterIP"].is_null()
         }),
     },
-    Known {
+    KnownDifference {
         before: Some((1, 36)),
-        why: "what was deleted was answered with a Status for services too",
-        what: End(|step, ours, theirs| step.verb == Verb::Delete && ours.body["kind"] != theirs.body["kind"]),
+        why: "the deletion of a service returned a Status",
+        effect: End(|step, ours, theirs| {
+            step.verb == Verb::Delete && ours.body["kind"] != theirs.body["kind"]
+        }),
     },
-    Known {
+    KnownDifference {
         before: None,
-        why: "of a list and what is to be deleted from it, in one patch, the real server takes any first",
-        what: End(|step, _, _| {
+        why: "the real server applies a list and its deletion directive in any order",
+        effect: End(|step, _, _| {
             let about = |at: &str| step.edits.iter().any(|edit| edit.at.starts_with(at));
             step.verb == Verb::Strategic
                 && about("/metadata/$deleteFromPrimitiveList~1finalizers")
                 && about("/metadata/finalizers")
         }),
     },
-    Known {
+    KnownDifference {
         before: None,
-        why: "of several things that are wrong in such a patch the real server finds any first",
-        what: End(|step, ours, theirs| {
+        why: "the real server reports any of several errors of a strategic patch",
+        effect: End(|step, ours, theirs| {
             let refused = ours.code >= 400 && theirs.code >= 400 && (ours.code == 500 || theirs.code == 500);
             step.verb == Verb::Strategic && step.edits.len() > 1 && refused && ours.body != theirs.body
         }),
     },
-    Known {
+    KnownDifference {
         before: None,
-        why: "services that are only names keep a policy that is never shown, but has managers",
-        what: End(|_, ours, theirs| {
+        why: "services of type ExternalName keep a hidden policy that has managers",
+        effect: End(|_, ours, theirs| {
             let has = |answer: &Answer| {
                 let managers = answer.body["metadata"]["managedFields"].to_string();
                 managers.contains("f:internalTrafficPolicy")
@@ -131,73 +133,73 @@ const KNOWN: &[Known] = &[
             theirs.body["spec"]["type"] == "ExternalName" && has(theirs) && !has(ours)
         }),
     },
-    Known {
+    KnownDifference {
         before: None,
-        why: "what an update creates keeps the time of a deletion that was never asked for",
-        what: End(|step, _, theirs| {
+        why: "create on update keeps the deletionTimestamp of the body",
+        effect: End(|step, _, theirs| {
             let marks = |edit: &Edit| edit.at.starts_with("/metadata/deletion");
             let puts = matches!(step.verb, Verb::Replace | Verb::Update);
             puts && theirs.code == 201 && step.edits.iter().any(marks)
         }),
     },
-    Known {
+    KnownDifference {
         before: None,
-        why: "bytes that are null are stored as something else than no bytes, which the next write puts right",
-        what: End(|step, ours, theirs| {
+        why: "null in binaryData is stored as an empty value until the next write",
+        effect: End(|step, ours, theirs| {
             let writes_null =
                 |edit: &Edit| edit.at == "/binaryData" && edit.value.to_string().contains("null");
             ours.code < 400 && theirs.code < 400 && step.edits.iter().any(writes_null)
         }),
     },
-    Known {
+    KnownDifference {
         before: None,
-        why: "a dry run that would end a deletion under way is answered with an object that nobody has filled in",
-        what: End(|step, _, theirs| {
+        why: "a dry run that would end a deletion returns an incomplete object",
+        effect: End(|step, _, theirs| {
             let dry = step.edits.iter().any(|edit| edit.at == "/dryRun");
             let filled = theirs.body["kind"] == "Status" || theirs.body["metadata"]["name"].is_string();
             step.verb == Verb::Delete && dry && theirs.code == 200 && !filled
         }),
     },
-    Known {
+    KnownDifference {
         before: None,
-        why: "the status endpoint of services makes half a service of one that is not there",
-        what: End(|step, ours, theirs| {
+        why: "the status endpoint of services creates an incomplete service",
+        effect: End(|step, ours, theirs| {
             step.subresource == "/status" && ours.code == 404 && theirs.code != 404
         }),
     },
-    Known {
+    KnownDifference {
         before: Some((1, 21)),
         why: "kube-apiserver 1.20 panics in some applies of Deployments (nil pointer) and closes the connection",
-        what: End(|step, _, theirs| step.verb == Verb::Apply && theirs.code == NO_ANSWER),
+        effect: End(|step, _, theirs| step.verb == Verb::Apply && theirs.code == NO_ANSWER),
     },
 ];
 
-/// Whether the sequence cannot go on for a reason that is known.
+/// Whether a known difference ends the sequence.
 pub fn ends(version: (u32, u32), step: &Step, ours: &Answer, theirs: &Answer) -> bool {
     KNOWN
         .iter()
-        .filter(|known| known.is_about(version))
-        .any(|known| match known.what {
+        .filter(|known| known.applies_to(version))
+        .any(|known| match known.effect {
             End(ends) => ends(step, ours, theirs),
-            Forget(_) => false,
+            Drop(_) => false,
         })
 }
 
-impl Known {
-    fn is_about(&self, version: (u32, u32)) -> bool {
+impl KnownDifference {
+    fn applies_to(&self, version: (u32, u32)) -> bool {
         self.before.is_none_or(|before| version < before)
     }
 }
 
-/// The places in which two answers differ, each with both values; empty if they are the same.
+/// Returns the differing fields of two answers with both values.
 pub fn differences(version: (u32, u32), one: &Answer, other: &Answer) -> Vec<String> {
-    let said = |answer: &Answer| answer.body["message"].as_str().unwrap_or_default().to_owned();
-    let messages = (said(one), said(other));
+    let message = |answer: &Answer| answer.body["message"].as_str().unwrap_or_default().to_owned();
+    let messages = (message(one), message(other));
     let (mut one, mut other) = (one.clone(), other.clone());
-    for known in KNOWN.iter().filter(|known| known.is_about(version)) {
-        if let Forget(forget) = known.what {
-            forget(&mut one);
-            forget(&mut other);
+    for known in KNOWN.iter().filter(|known| known.applies_to(version)) {
+        if let Drop(drop_part) = known.effect {
+            drop_part(&mut one);
+            drop_part(&mut other);
         }
     }
     if one.code != other.code {
@@ -241,7 +243,7 @@ fn walk(at: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Leaves code, reason and details of a refusal, and the reasons and fields of its causes.
+/// Keeps code, reason and details of a failure, and the reasons and fields of its causes.
 fn cut_messages(answer: &mut Answer) {
     answer.warnings.sort();
     if answer.body["status"] != "Failure" {
@@ -261,7 +263,7 @@ fn cut_messages(answer: &mut Answer) {
     }
 }
 
-/// Takes fields out wherever they stand.
+/// Removes fields at all levels.
 fn without(value: &mut Value, gone: &dyn Fn(&str, &Value) -> bool) {
     match value {
         Value::Array(list) => list.iter_mut().for_each(|item| without(item, gone)),
@@ -279,8 +281,8 @@ fn cut_managers(answer: &mut Answer) {
     answer.warnings.clear();
 }
 
-fn cut_younger_fields(answer: &mut Answer) {
-    const YOUNGER: [&str; 9] = [
+fn cut_newer_fields(answer: &mut Answer) {
+    const NEWER: [&str; 9] = [
         "allocateLoadBalancerNodePorts",
         "internalTrafficPolicy",
         "ipFamilies",
@@ -289,14 +291,14 @@ fn cut_younger_fields(answer: &mut Answer) {
         "loadBalancerClass",
         "generation",
         "observedGeneration",
-        "qosClass", // As old, but it could be taken away.
+        "qosClass", // Older servers allow its removal.
     ];
     without(&mut answer.body, &|name, value| {
-        YOUNGER.contains(&name) || value.is_null()
+        NEWER.contains(&name) || value.is_null()
     });
 }
 
-/// Leaves events out after which an object is as it was.
+/// Removes events without a change of the object.
 fn join_events(answer: &mut Answer) {
     let Some(events) = answer.body.as_array_mut() else {
         return;
@@ -309,7 +311,7 @@ fn join_events(answer: &mut Answer) {
     });
 }
 
-fn cut_refusals(answer: &mut Answer) {
+fn cut_rejections(answer: &mut Answer) {
     if answer.code >= 400 {
         answer.code = 400;
         answer.body = Value::Null;

@@ -1,11 +1,11 @@
-//! Chance: the same seed draws the same, on every machine and for ever. (Splitmix64; a library's generator may change.)
+//! Random choices by seed with `SplitMix64`, which do not change with a library.
 
-/// Draws from a seed.
+/// A generator of random choices.
 pub struct Draw(u64);
 
 impl Draw {
     pub fn new(seed: u64) -> Self {
-        // Neighbours must not share what they draw.
+        // Consecutive seeds must not draw similar numbers.
         let mut draw = Self(seed);
         Self(draw.next() ^ seed.rotate_left(32))
     }
@@ -29,12 +29,12 @@ impl Draw {
         self.below(times) == 0
     }
 
-    /// One of a list that is not empty.
+    /// One element of a non-empty list.
     pub fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 
-    /// One of a list in which each has a weight.
+    /// One element of a weighted list.
     pub fn weighed<'a, T>(&mut self, of: &'a [(usize, T)]) -> &'a T {
         let mut at = self.below(of.iter().map(|(weight, _)| weight).sum());
         for (weight, one) in of {

@@ -2,11 +2,10 @@
 //!
 //! A sequence is drawn from a seed: creates, updates, patches of all sorts, applies of several managers and deletes of two
 //! objects of one kind, with good, odd and bad values. After each request the codes, warnings and bodies are compared, and
-//! in the end the list and all events since the beginning. Uids, versions, times and addresses are compared by who has the
-//! same ones. Where they differ, the sequence is made as short as still differs, and shown.
+//! in the end the list and all events since the beginning. Uids, versions, times and addresses are numbered by first
+//! appearance. A sequence with different answers is reduced to a short one, and shown.
 //!
-//! [`seeds`] says which seeds are run.
-//! Without `KUBEBUILDER_ASSETS` there is nothing to compare with: two sandboxes must then answer the same.
+//! [`seeds`] selects the seeds. Without `KUBEBUILDER_ASSETS`, two sandboxes are compared with each other.
 
 mod compare;
 mod draw;
@@ -36,18 +35,18 @@ use step::Step;
 
 /// Number of sequences by default.
 const SEEDS: u64 = 100;
-/// How many at once: the real server mostly waits for its disk.
+/// Number of concurrent sequences.
 const AT_ONCE: usize = 4;
-/// How many that differ are shown.
+/// Number of reported differences.
 const SHOWN: usize = 10;
-/// How much of a body is shown.
-const LONGEST_BODY: usize = 3000;
-/// How often a sequence is run again to make it shorter.
-const ATTEMPTS: usize = 150;
+/// Number of characters of a body in a report.
+const BODY_SHOWN: usize = 3000;
+/// Maximum number of runs to reduce a sequence.
+const REDUCTION_MAX: usize = 150;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let trial = Trial::test("the_same_answers", || run().map_err(Into::into));
+    let trial = Trial::test("both_servers_answer_equally", || run().map_err(Into::into));
     libtest_mimic::run(&arguments, vec![trial]).exit_code()
 }
 
@@ -55,13 +54,13 @@ fn main() -> ExitCode {
 struct Pair {
     ours: Running,
     theirs: Running,
-    /// Makes the names of namespaces.
+    /// Number of runs, for the names of namespaces.
     runs: AtomicU64,
 }
 
-/// Two answers that differ, and where.
+/// Two different answers.
 struct Divergence {
-    /// The number of the step; the list and the events come after the last one.
+    /// The index of the step. The list and the events follow the last step.
     at: usize,
     request: [String; 2],
     answers: [Answer; 2],
@@ -118,7 +117,7 @@ async fn start() -> Result<Pair, StartError> {
     })
 }
 
-/// Runs the sequence of a seed; returns its length and, if the answers differ, what to say about it.
+/// Runs the sequence of a seed. Returns its length and a report of different answers.
 async fn one(pair: &Pair, kinds: &[(usize, Kind)], seed: u64) -> (usize, Option<String>) {
     let sequence = sequence::of(seed, kinds, pair.version());
     let length = sequence.steps.len();
@@ -134,7 +133,7 @@ impl Pair {
         self.theirs.cluster.version()
     }
 
-    /// Sends a sequence to both, each in a namespace of its own, until they differ.
+    /// Sends a sequence to both servers until their answers differ.
     async fn run(&self, sequence: &Sequence<'_>) -> Option<Divergence> {
         let ns = format!("s{}-{}", sequence.seed, self.runs.fetch_add(1, Ordering::Relaxed));
         let (ours, theirs): (&Cluster, &Cluster) = (&self.ours.cluster, &self.theirs.cluster);
@@ -159,20 +158,20 @@ impl Pair {
             if compare::ends(self.version(), step, &answers.0, &answers.1) {
                 return None;
             }
-            if let Some(found) = self.judge(at, answers) {
+            if let Some(found) = self.compare(at, answers) {
                 return Some(found);
             }
         }
         let at = sequence.steps.len();
         let lists = join(ours.list(), theirs.list()).await;
-        if let Some(found) = self.judge(at, lists) {
+        if let Some(found) = self.compare(at, lists) {
             return Some(found);
         }
         let events = join(ours.events(), theirs.events()).await;
-        self.judge(at + 1, events)
+        self.compare(at + 1, events)
     }
 
-    fn judge(&self, at: usize, (ours, theirs): (Answer, Answer)) -> Option<Divergence> {
+    fn compare(&self, at: usize, (ours, theirs): (Answer, Answer)) -> Option<Divergence> {
         let places = compare::differences(self.version(), &ours, &theirs);
         if places.is_empty() {
             return None;
@@ -187,7 +186,7 @@ impl Pair {
     }
 }
 
-/// Leaves out steps, edits and parameters as long as the answers still differ in the same place.
+/// Removes steps, edits and parameters while the answers still differ in the same field.
 async fn shrink<'a>(
     pair: &Pair,
     mut sequence: Sequence<'a>,
@@ -200,7 +199,7 @@ async fn shrink<'a>(
     sequence.steps.truncate(found.at + 1);
     let mut attempts = 0;
     let mut smaller = true;
-    while smaller && attempts < ATTEMPTS {
+    while smaller && attempts < REDUCTION_MAX {
         smaller = false;
         for steps in shorter(&sequence.steps) {
             attempts += 1;
@@ -215,7 +214,7 @@ async fn shrink<'a>(
                 (sequence, found, smaller) = (candidate, again, true);
                 break;
             }
-            if attempts >= ATTEMPTS {
+            if attempts >= REDUCTION_MAX {
                 break;
             }
         }
@@ -223,7 +222,7 @@ async fn shrink<'a>(
     (sequence, found)
 }
 
-/// The same steps without one, and with one that does less.
+/// The steps without one of them, or with a smaller one.
 fn shorter(steps: &[Step]) -> Vec<Vec<Step>> {
     let mut all = Vec::new();
     for n in (0..steps.len()).rev() {
@@ -252,7 +251,7 @@ fn report(sequence: &Sequence<'_>, found: &Divergence) -> String {
     }
     let sides = found.request.iter().zip(&found.answers);
     for (whose, (request, answer)) in ["ours", "theirs"].iter().zip(sides) {
-        let body: String = answer.body.to_string().chars().take(LONGEST_BODY).collect();
+        let body: String = answer.body.to_string().chars().take(BODY_SHOWN).collect();
         lines.push(format!("{whose}: {request}"));
         lines.push(format!("  -> {} {:?} {body}", answer.code, answer.warnings));
     }

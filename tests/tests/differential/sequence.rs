@@ -1,4 +1,4 @@
-//! Sequences: a seed chooses a kind and some requests about two objects of it.
+//! Sequences: a seed selects a kind and requests for two of its objects.
 
 use serde_json::json;
 
@@ -6,14 +6,15 @@ use crate::draw::Draw;
 use crate::kinds::{Kind, Place, places};
 use crate::step::{Edit, OLD_VERSION, OTHER_UID, Step, UID, VERSION, Verb};
 
-/// Requests about objects of one kind.
+/// Requests for objects of one kind.
 pub struct Sequence<'a> {
     pub seed: u64,
     pub kind: &'a Kind,
     pub steps: Vec<Step>,
 }
 
-const LONGEST: usize = 14;
+/// Maximum number of steps.
+const STEPS_MAX: usize = 14;
 
 const VERBS: [(usize, Verb); 11] = [
     (5, Verb::Create),
@@ -29,25 +30,25 @@ const VERBS: [(usize, Verb); 11] = [
     (1, Verb::List),
 ];
 
-/// The sequence of a seed. What a server of `version` does not know yet is left out.
+/// Returns the sequence of a seed without features that are newer than `version`.
 pub fn of(seed: u64, kinds: &[(usize, Kind)], version: (u32, u32)) -> Sequence<'_> {
     let mut draw = Draw::new(seed);
     let kind = draw.weighed(kinds);
-    let length = 3 + draw.below(LONGEST - 2);
+    let length = 3 + draw.below(STEPS_MAX - 2);
     let mut steps = vec![first(&mut draw, kind)];
     steps.extend((1..length).map(|_| step(&mut draw, kind)));
     if version < (1, 36) {
-        steps.iter_mut().for_each(of_old);
+        steps.iter_mut().for_each(adapt_to_old_server);
     }
     Sequence { seed, kind, steps }
 }
 
-/// For older servers: their apply was another one (it even falls over scales of custom resources), they did not validate
-/// fields on request, and they did not know some fields, or did not make others of them.
-fn of_old(step: &mut Step) {
-    const YOUNGER: [&str; 2] = ["/spec/schedulingGates", "/spec/externalIPs"];
+/// Older servers have another server-side apply (it panics for scales of custom resources), no field validation, and fewer
+/// fields.
+fn adapt_to_old_server(step: &mut Step) {
+    const NEWER: [&str; 2] = ["/spec/schedulingGates", "/spec/externalIPs"];
     step.edits.retain(|edit| {
-        !YOUNGER.contains(&edit.at.as_str()) && !YOUNGER.contains(&edit.value.as_str().unwrap_or_default())
+        !NEWER.contains(&edit.at.as_str()) && !NEWER.contains(&edit.value.as_str().unwrap_or_default())
     });
     if step.verb == Verb::Apply {
         step.verb = if step.whole && step.subresource.is_empty() {
@@ -60,7 +61,7 @@ fn of_old(step: &mut Step) {
     step.query.retain(|(key, _)| *key != "fieldValidation");
 }
 
-/// Most sequences are about something that is there.
+/// Most sequences start with an existing object.
 fn first(draw: &mut Draw, kind: &Kind) -> Step {
     let verb = *draw.one(&[Verb::Create, Verb::Create, Verb::Apply]);
     let mut step = Step {
@@ -82,7 +83,7 @@ fn first(draw: &mut Draw, kind: &Kind) -> Step {
 fn step(draw: &mut Draw, kind: &Kind) -> Step {
     let mut verb = *draw.weighed(&VERBS);
     if verb == Verb::Strategic && kind.directives.is_empty() && !draw.once_in(8) {
-        verb = Verb::Merge; // There are none of custom resources, and that is soon seen.
+        verb = Verb::Merge; // Custom resources reject strategic merge patches, which few steps cover.
     }
     let on_part = matches!(
         verb,
@@ -115,7 +116,7 @@ fn step(draw: &mut Draw, kind: &Kind) -> Step {
             (Verb::Strategic, _) if !kind.directives.is_empty() && draw.once_in(2) => {
                 edit(draw, &kind.directives, &mut step, 6);
             }
-            // What is wrong in the rest of an object makes the real server forget the managers of its status.
+            // An invalid spec makes the real server drop the managers of the status.
             (_, "/status") => edit(draw, &kind.places, &mut step, usize::MAX),
             _ => edit(draw, &kind.places, &mut step, 8),
         }
@@ -123,7 +124,7 @@ fn step(draw: &mut Draw, kind: &Kind) -> Step {
     step
 }
 
-/// Adds an edit somewhere; once in `bad` a bad one.
+/// Adds an edit of a random field, with a bad value once in `bad`.
 fn edit(draw: &mut Draw, places: &[Place], step: &mut Step, bad: usize) {
     let mut place = draw.one(places);
     let wants_bad = bad != usize::MAX && draw.once_in(bad);
@@ -144,13 +145,13 @@ fn edit(draw: &mut Draw, places: &[Place], step: &mut Step, bad: usize) {
     let empty = value == json!([]) || value == json!({});
     let of_list = place.at.ends_with("/-") || place.at.contains("/0/");
     if of_list && step.subresource == "/status" {
-        return; // See where this is called for the status.
+        return; // The real server drops the managers of the status.
     }
     if step.verb == Verb::Apply && place.at.starts_with("/metadata/deletion") {
-        return; // What is created by an apply is really on its way out then, which nobody wants to copy.
+        return; // An apply that creates would create a terminating object.
     }
     if empty && step.verb == Verb::Apply && place.at.starts_with("/metadata") {
-        return; // To apply nothing is something to some of the real server's kinds, and nothing to others.
+        return; // The real server handles an empty value differently by kind.
     }
     let op = match step.verb {
         Verb::Json => *draw.weighed(&[
@@ -165,7 +166,7 @@ fn edit(draw: &mut Draw, places: &[Place], step: &mut Step, bad: usize) {
         _ => "add",
     };
     if matches!(op, "copy" | "move") {
-        // Not what says which kind it is: without that a patch is none of this kind.
+        // The patched object must keep its type.
         let from = draw.one(places).at;
         let odd = ["/kind", "/apiVersion", "/metadata/resourceVersion"].contains(&from);
         let from = if odd { "/metadata/labels/app" } else { from };

@@ -1,5 +1,4 @@
-//! One of the two servers, as a sequence sees it: what it has told so far, and its answers in a form in which both sides
-//! can be the same.
+//! One of the two servers in a sequence: its objects so far, and its answers in a normal form.
 
 use std::collections::BTreeMap;
 
@@ -9,53 +8,53 @@ use serde_json::{Map, Value, json};
 use crate::kinds::Kind;
 use crate::step::{OLD_VERSION, OTHER_UID, Step, UID, VERSION, Verb};
 
-/// The code of an answer that did not come: a real server closed the connection.
+/// The code if a real server closed the connection.
 pub const NO_ANSWER: u16 = 0;
 
-/// What nobody has.
+/// Values of no object.
 const NO_UID: &str = "11111111-1111-1111-1111-111111111111";
 const NO_VERSION: &str = "1";
-/// The object whose appearance ends the events.
+/// The object whose event is the last one.
 const END: &str = "zz-end";
 
-/// An answer, normalised.
+/// A normalized answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     pub code: u16,
     pub warnings: Vec<String>,
     pub body: Value,
-    /// As it was sent, for the report.
+    /// The request, for the report.
     pub sent: String,
 }
 
-/// A server and what it told in one sequence.
+/// A server and its objects in one sequence.
 pub struct Side<'a> {
     cluster: &'a Cluster,
     kind: &'a Kind,
     ns: &'a str,
     start: String,
-    /// By name: uid, first and present version.
-    objects: BTreeMap<String, Known>,
-    /// What differs between servers, in the order of its first appearance.
+    /// By name.
+    objects: BTreeMap<String, Identity>,
+    /// Values that differ between servers, in the order of first appearance.
     uids: Vec<String>,
     versions: Vec<String>,
-    /// With the uid of whom they were given to: what one has given back another one may get, by chance.
+    /// With the uid of the owner, because a released address can be allocated again.
     addresses: Vec<(String, String)>,
-    /// The uid of the object that is looked at.
+    /// The uid of the object that is normalized.
     owner: String,
-    /// Whether the answer is that of a dry run: what it gives away can be given away again.
+    /// Whether the answer is that of a dry run, which does not keep its addresses.
     dry: bool,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct Identity {
     uid: String,
-    first: String,
-    present: String,
+    first_version: String,
+    version: String,
 }
 
 impl<'a> Side<'a> {
-    /// Makes the namespace of the sequence.
+    /// Creates the namespace of the sequence.
     pub async fn new(cluster: &'a Cluster, kind: &'a Kind, ns: &'a str) -> Self {
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ns}});
         cluster.api().post("/api/v1/namespaces", body).await.expect(201);
@@ -86,7 +85,7 @@ impl<'a> Side<'a> {
             None
         };
         let body = step.body(self.kind, current.as_ref()).map(|mut body| {
-            self.say(step.name, &mut body);
+            self.substitute(step.name, &mut body);
             body
         });
         let (method, content_type) = step.method();
@@ -122,7 +121,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// All objects, in the end.
+    /// Lists all objects.
     pub async fn list(&mut self) -> Answer {
         let reply = self.cluster.api().get(&self.kind.path(self.ns)).await;
         Answer {
@@ -133,7 +132,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// All events since the sequence began.
+    /// Returns all events since the start of the sequence.
     pub async fn events(&mut self) -> Answer {
         let path = self.kind.path(self.ns);
         let end = self.cluster.api().post(&path, self.kind.base(END)).await;
@@ -156,7 +155,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Gives back what there is little of: the addresses of Services.
+    /// Releases the addresses of Services.
     pub async fn clean(&self) {
         if !self.kind.is_scarce() {
             return;
@@ -175,8 +174,8 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Replaces words by what this server knows.
-    fn say(&self, name: &str, body: &mut Value) {
+    /// Replaces placeholders by the values of this server.
+    fn substitute(&self, name: &str, body: &mut Value) {
         match body {
             Value::String(word) if word.starts_with('$') => {
                 let other = if name == "a" { "b" } else { "a" };
@@ -184,20 +183,20 @@ impl<'a> Side<'a> {
                 let (found, none) = match word.as_str() {
                     UID => (of(name).uid, NO_UID),
                     OTHER_UID => (of(other).uid, NO_UID),
-                    VERSION => (of(name).present, NO_VERSION),
-                    OLD_VERSION => (of(name).first, NO_VERSION),
+                    VERSION => (of(name).version, NO_VERSION),
+                    OLD_VERSION => (of(name).first_version, NO_VERSION),
                     _ => return,
                 };
                 *word = if found.is_empty() { none.to_owned() } else { found };
             }
-            Value::Array(list) => list.iter_mut().for_each(|item| self.say(name, item)),
-            Value::Object(map) => map.values_mut().for_each(|value| self.say(name, value)),
+            Value::Array(list) => list.iter_mut().for_each(|item| self.substitute(name, item)),
+            Value::Object(map) => map.values_mut().for_each(|value| self.substitute(name, value)),
             _ => {}
         }
     }
 
     fn normal(&mut self, mut body: Value) -> Value {
-        self.learn(&body);
+        self.record(&body);
         if body["items"].is_array() {
             body["metadata"]["resourceVersion"] = Value::Null;
         }
@@ -210,8 +209,8 @@ impl<'a> Side<'a> {
         body
     }
 
-    /// Remembers the object of an answer.
-    fn learn(&mut self, body: &Value) {
+    /// Records the objects of an answer.
+    fn record(&mut self, body: &Value) {
         let object = if body["object"].is_object() {
             &body["object"]
         } else {
@@ -229,13 +228,13 @@ impl<'a> Side<'a> {
             }
             let known = self.objects.entry(name.to_owned()).or_default();
             if known.uid != uid {
-                *known = Known {
+                *known = Identity {
                     uid: uid.to_owned(),
-                    first: version.to_owned(),
-                    present: version.to_owned(),
+                    first_version: version.to_owned(),
+                    version: version.to_owned(),
                 };
             } else if !version.is_empty() {
-                version.clone_into(&mut known.present);
+                version.clone_into(&mut known.version);
             }
         }
     }
@@ -252,7 +251,7 @@ impl<'a> Side<'a> {
                     }
                     "message" | "reason" => self.in_text(word_now),
                     _ if is_now(&word_now) => "<time>".to_owned(),
-                    // Patches copy them to where they do not belong.
+                    // Patches copy values to other fields.
                     _ if self.uids.contains(&word_now) => number(&mut self.uids, "uid", word_now),
                     _ if self.is_mine(&word_now) => self.address("address", word_now),
                     _ => return,
@@ -286,12 +285,12 @@ impl<'a> Side<'a> {
                     "" => self.owner.clone(),
                     uid => std::mem::replace(&mut self.owner, uid.to_owned()),
                 };
-                forget_generated_name(map);
+                replace_generated_name(map);
                 for (name, value) in map.iter_mut() {
                     self.rewrite(name, value);
                 }
                 self.owner = before;
-                // Items of managed lists are named by their uids, or by a text that a patch has copied one to.
+                // Keys of managed lists contain uids.
                 let uids = &self.uids;
                 let named = |name: &String| uids.iter().any(|uid| name.contains(uid.as_str()));
                 if map.keys().any(named) {
@@ -303,13 +302,13 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Whether the object that is looked at was given this address.
+    /// Whether the current object owns this address.
     fn is_mine(&self, address: &str) -> bool {
         let mut mine = self.addresses.iter().filter(|(owner, _)| *owner == self.owner);
         mine.any(|(_, known)| known == address)
     }
 
-    /// The place of an address among those that were given away.
+    /// The number of an address in the order of allocation.
     fn address(&mut self, what: &str, address: String) -> String {
         if self.dry && !self.is_mine(&address) {
             return what.to_owned();
@@ -323,7 +322,7 @@ impl<'a> Side<'a> {
         format!("{what} {at}")
     }
 
-    /// Uids, versions and addresses in the middle of a text.
+    /// Replaces uids, versions and addresses in a text.
     fn in_text(&self, mut word: String) -> String {
         for (n, uid) in self.uids.iter().enumerate() {
             word = word.replace(uid.as_str(), &format!("<uid {n}>"));
@@ -351,7 +350,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The place of a value among those that were seen.
+/// The number of a value in the order of appearance.
 fn number(seen: &mut Vec<String>, what: &str, value: String) -> String {
     if value.is_empty() {
         return value;
@@ -363,8 +362,8 @@ fn number(seen: &mut Vec<String>, what: &str, value: String) -> String {
     format!("{what} {at}")
 }
 
-/// Takes what chance has added out of a name that the server has made.
-fn forget_generated_name(meta: &mut Map<String, Value>) {
+/// Replaces the random suffix of a generated name.
+fn replace_generated_name(meta: &mut Map<String, Value>) {
     const ADDED: usize = 5;
     let start = meta.get("generateName").map_or("", text).to_owned();
     let name = meta.get("name").map_or("", text);
@@ -373,7 +372,7 @@ fn forget_generated_name(meta: &mut Map<String, Value>) {
     }
 }
 
-/// Whether a text is a time that a server may have written; those that sequences write are long past.
+/// Whether a text is a time of the server. Times in requests are in the past.
 fn is_now(text: &str) -> bool {
     let bytes = text.as_bytes();
     text.starts_with("202") && bytes.len() >= 20 && bytes[10] == b'T' && text.ends_with('Z')

@@ -1,5 +1,4 @@
-//! One request of a sequence, in a form that says the same to both servers: what only one of them knows (uids, versions)
-//! is a word that is replaced when it is sent.
+//! One request of a sequence. Values that differ between servers (uids, versions) are placeholders until it is sent.
 
 use std::fmt;
 
@@ -7,19 +6,19 @@ use serde_json::{Value, json};
 
 use crate::kinds::Kind;
 
-/// The uid of the object itself, of the other one, and its present and its first resourceVersion.
+/// Placeholders: the uid of the object and of the other object, and its current and first resourceVersion.
 pub const UID: &str = "$uid";
 pub const OTHER_UID: &str = "$other-uid";
 pub const VERSION: &str = "$version";
 pub const OLD_VERSION: &str = "$old-version";
 
-/// What a step does.
+/// The action of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Create,
-    /// PUT of an object that is written from nothing.
+    /// PUT of a new object.
     Replace,
-    /// PUT of the present object with changes.
+    /// PUT of the current object with changes.
     Update,
     Json,
     Merge,
@@ -34,7 +33,7 @@ pub enum Verb {
 /// A change to a body, or an operation of a JSON patch.
 #[derive(Debug, Clone)]
 pub struct Edit {
-    /// As in a JSON patch; elsewhere all but `remove` sets the value.
+    /// The operation of a JSON patch. Other bodies have `remove`, all other operations set the value.
     pub op: &'static str,
     pub at: String,
     pub value: Value,
@@ -48,7 +47,7 @@ pub struct Step {
     /// `""`, `/status` or `/scale`.
     pub subresource: &'static str,
     pub query: Vec<(&'static str, String)>,
-    /// Whether an apply says all that an object needs.
+    /// Whether an apply contains all required fields.
     pub whole: bool,
     pub edits: Vec<Edit>,
 }
@@ -81,7 +80,7 @@ impl Step {
         path
     }
 
-    /// The body, with words still in it. `current` is what the server has, for updates.
+    /// The body with placeholders. `current` is the stored object, for updates.
     pub fn body(&self, kind: &Kind, current: Option<&Value>) -> Option<Value> {
         let scale =
             || json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": self.name}});
@@ -115,7 +114,7 @@ impl Step {
         }))
     }
 
-    /// Steps that do less.
+    /// Steps with one edit or parameter less.
     pub fn smaller(&self) -> Vec<Self> {
         let mut smaller = Vec::new();
         for n in 0..self.edits.len() {
@@ -150,7 +149,7 @@ fn parts(at: &str) -> Vec<String> {
     at.split('/').skip(1).map(unescape).collect()
 }
 
-/// Sets the field at a JSON pointer; what is missing on the way is made, and where there is no way nothing is set.
+/// Sets the field at a JSON pointer. Missing parents are created; an invalid index sets nothing.
 pub fn set(body: &mut Value, at: &str, value: Value) {
     let mut place = body;
     for part in parts(at) {
@@ -178,7 +177,7 @@ pub fn set(body: &mut Value, at: &str, value: Value) {
     *place = value;
 }
 
-/// Takes the field at a JSON pointer out, if it is there.
+/// Removes the field at a JSON pointer.
 pub fn remove(body: &mut Value, at: &str) {
     let parts = parts(at);
     let Some((end, way)) = parts.split_last() else {

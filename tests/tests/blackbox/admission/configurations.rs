@@ -1,4 +1,4 @@
-//! What a configuration may say.
+//! Validation of webhook configurations.
 
 use coxswain_tests::fixtures::with;
 use coxswain_tests::webhook::{configuration, configurations};
@@ -9,10 +9,10 @@ use crate::expect::invalid;
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(rules),
-        test!(clients),
-        test!(versions_of_reviews),
-        test!(conditions).since(1, 30),
+        test!(invalid_rules_are_rejected),
+        test!(invalid_client_configs_are_rejected),
+        test!(unsupported_review_versions_are_rejected),
+        test!(invalid_match_conditions_are_rejected).since(1, 30),
     ]
 }
 
@@ -36,7 +36,7 @@ fn rule(change: Value) -> Value {
     json!({"rules": [with(hook()["rules"][0].clone(), change)]})
 }
 
-async fn rules(c: Cluster) {
+async fn invalid_rules_are_rejected(c: Cluster) {
     let at = "webhooks[0].rules[0]";
     let causes = |kind: &str, field: &str| format!("{kind} {at}.{field}");
     let (operations, groups, versions) = (
@@ -73,7 +73,7 @@ async fn rules(c: Cluster) {
     .await;
 }
 
-async fn clients(c: Cluster) {
+async fn invalid_client_configs_are_rejected(c: Cluster) {
     let url = |url: &str| json!({"clientConfig": {"url": url}});
     let service = |change: Value| {
         let service = with(json!({"namespace": "n", "name": "s"}), change);
@@ -98,7 +98,7 @@ async fn clients(c: Cluster) {
     .await;
 }
 
-async fn versions_of_reviews(c: Cluster) {
+async fn unsupported_review_versions_are_rejected(c: Cluster) {
     let at = "webhooks[0].admissionReviewVersions";
     let (all, second, first) = (
         format!("Invalid {at}"),
@@ -116,7 +116,7 @@ async fn versions_of_reviews(c: Cluster) {
     .await;
 }
 
-async fn conditions(c: Cluster) {
+async fn invalid_match_conditions_are_rejected(c: Cluster) {
     let conditions = |list: Value| json!({"matchConditions": list});
     let one = |expression: &str| conditions(json!([{"name": "c", "expression": expression}]));
     let at = "webhooks[0].matchConditions";

@@ -1,4 +1,4 @@
-//! Who is asked: rules, scopes, selectors, equivalent resources, conditions.
+//! Matching of requests: rules, scopes, selectors, equivalent resources, match conditions.
 
 use std::time::Duration;
 
@@ -11,38 +11,38 @@ use super::{NAME, hooked, lines, yes};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(rules),
-        test!(scopes),
-        test!(labels_of_the_namespace),
-        test!(labels_of_the_object),
-        test!(namespaces_themselves),
-        test!(versions_of_the_same_objects),
-        test!(conditions).since(1, 30),
-        test!(conditions_that_fail).since(1, 30),
-        test!(conditions_ask_who_may_do_what).since(1, 30),
-        test!(configurations_are_exempt),
-        test!(a_configuration_that_goes_away),
+        test!(rules_match_operation_group_version_and_resource),
+        test!(rules_match_scope),
+        test!(namespace_selector_matches_namespace_labels),
+        test!(object_selector_matches_old_or_new_object),
+        test!(namespace_selector_matches_namespace_object),
+        test!(match_policy_equivalent_converts_other_versions),
+        test!(match_conditions_select_requests).since(1, 30),
+        test!(match_condition_errors_follow_failure_policy).since(1, 30),
+        test!(match_conditions_check_authorizer).since(1, 30),
+        test!(webhook_configurations_are_exempt),
+        test!(deleted_configuration_calls_no_webhook),
     ]
 }
 
-/// The names of the webhooks of one configuration that are asked, by their paths.
+/// Returns the paths of the called webhooks without the slash, sorted.
 fn paths(webhook: &Webhook) -> Vec<String> {
     let mut paths: Vec<String> = webhook
         .calls()
         .iter()
-        // KCM writes objects of its own.
-        .filter(|asked| asked.request()["userInfo"]["username"] == "admin")
-        .filter(|asked| asked.request()["resource"]["resource"] != "serviceaccounts")
-        .map(|asked| asked.path.split('?').next().unwrap_or_default()[1..].to_owned())
+        // kube-controller-manager creates service accounts.
+        .filter(|call| call.request()["userInfo"]["username"] == "admin")
+        .filter(|call| call.request()["resource"]["resource"] != "serviceaccounts")
+        .map(|call| call.path.split('?').next().unwrap_or_default()[1..].to_owned())
         .collect();
     let _ = webhook.requests();
     paths.sort();
-    // A server that answers from a cache may ask again about the same.
+    // A server with a stale cache repeats calls.
     paths.dedup();
     paths
 }
 
-async fn rules(c: Cluster) {
+async fn rules_match_operation_group_version_and_resource(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|_, _| allow()).await;
     let hook = |name: &str, operations: Value, group: &str, version: &str, resource: &str| {
@@ -84,7 +84,7 @@ async fn rules(c: Cluster) {
     assert_eq!(paths(&webhook), ["all", "changes", "everything", "subresources"]);
 }
 
-async fn scopes(c: Cluster) {
+async fn rules_match_scope(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|_, _| allow()).await;
     let labels = json!({"scoped": ns});
@@ -121,12 +121,11 @@ async fn scopes(c: Cluster) {
     assert_eq!(paths(&webhook), ["h0", "h2"]);
 }
 
-async fn labels_of_the_namespace(c: Cluster) {
+async fn namespace_selector_matches_namespace_labels(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["configmaps"], yes).await;
     let other = c.namespace().await;
     c.create(&core(&other, "configmaps"), config_map("a")).await;
     assert_eq!(webhook.requests(), Vec::<Value>::new());
-    // A webhook by whose selector the namespace is not chosen is not asked, whatever the object.
     c.create(&core(&ns, "configmaps"), config_map("a")).await;
     assert_eq!(lines(&webhook.requests()), ["CREATE a"]);
     let nowhere = c
@@ -136,8 +135,7 @@ async fn labels_of_the_namespace(c: Cluster) {
     nowhere.expect_error(404, "NotFound");
 }
 
-/// Of the old object or of the new one.
-async fn labels_of_the_object(c: Cluster) {
+async fn object_selector_matches_old_or_new_object(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|_, _| allow()).await;
     let mut hook = webhook.hook(NAME, "/", &["configmaps"]);
@@ -153,16 +151,16 @@ async fn labels_of_the_object(c: Cluster) {
     let path = format!("{path}/b");
     c.merge(&path, ask(json!("no"))).await;
     assert_eq!(lines(&webhook.requests()), ["UPDATE b"]);
-    let unasked = with(config_map("c"), ask(json!("no")));
-    c.create(&core(&ns, "configmaps"), unasked).await;
+    let unmatched = with(config_map("c"), ask(json!("no")));
+    c.create(&core(&ns, "configmaps"), unmatched).await;
     assert_eq!(webhook.requests(), Vec::<Value>::new());
     c.merge(&path, ask(json!("please"))).await;
     c.delete(&path).await;
     assert_eq!(lines(&webhook.requests()), ["UPDATE b", "DELETE b"]);
 }
 
-/// They are in themselves, and their own labels count.
-async fn namespaces_themselves(c: Cluster) {
+/// The selector applies to the labels of the namespace itself.
+async fn namespace_selector_matches_namespace_object(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|_, _| allow()).await;
     let mut hook = webhook.hook(NAME, "/", &["namespaces"]);
@@ -187,7 +185,7 @@ async fn namespaces_themselves(c: Cluster) {
     assert_eq!(requests[0]["namespace"], json!(name));
 }
 
-async fn versions_of_the_same_objects(c: Cluster) {
+async fn match_policy_equivalent_converts_other_versions(c: Cluster) {
     let ns = c.namespace().await;
     let singular = format!("thing{}", ns.replace('-', ""));
     let mut crd = definition(&singular, &json!({}));
@@ -218,13 +216,13 @@ async fn versions_of_the_same_objects(c: Cluster) {
     let kind = format!("{}{}", singular[..1].to_uppercase(), &singular[1..]);
     let path = |version: &str| format!("/apis/example.com/{version}/namespaces/{ns}/{plural}");
     let object = |version: &str| named(&format!("example.com/{version}"), &kind, version);
-    // The server may hear of the second version a little later.
-    let asked = time::eventually(Duration::from_mins(1), async || {
+    // The server may load the second version with a delay.
+    let calls = time::eventually(Duration::from_mins(1), async || {
         let probe = named("example.com/v2", &kind, "probe");
         c.create(&format!("{}?dryRun=All", path("v2")), probe).await;
         (!webhook.requests().is_empty()).then_some(())
     });
-    assert!(asked.await.is_some());
+    assert!(calls.await.is_some());
     let _ = webhook.requests();
     c.create(&path("v1"), object("v1")).await;
     assert_eq!(paths(&webhook), ["equivalent", "exact"]);
@@ -254,7 +252,7 @@ fn condition(expression: &str) -> Value {
     json!([{"name": "c", "expression": expression}])
 }
 
-async fn conditions(c: Cluster) {
+async fn match_conditions_select_requests(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|_, _| allow()).await;
     let hook = |name: &str, expression: &str| {
@@ -291,12 +289,12 @@ async fn conditions(c: Cluster) {
     let path = format!("{path}/a");
     c.merge(&path, json!({"metadata": {"labels": {"x": "y"}}})).await;
     assert_eq!(paths(&webhook), ["always", "labelled", "old", "where", "who"]);
-    let doomed = c.api().delete(&path, ()).await;
-    // One of them cannot be evaluated: there is no object any more to have labels.
-    doomed.expect_error(403, "Forbidden");
+    let deleted = c.api().delete(&path, ()).await;
+    // The condition `labelled` fails: a deletion has no object.
+    deleted.expect_error(403, "Forbidden");
 }
 
-async fn conditions_ask_who_may_do_what(c: Cluster) {
+async fn match_conditions_check_authorizer(c: Cluster) {
     let ns = c.namespace().await;
     let base = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}");
     let rules = json!([
@@ -359,7 +357,7 @@ async fn conditions_ask_who_may_do_what(c: Cluster) {
         paths(&webhook),
         ["create", "delete", "elsewhere", "metrics", "named", "unnamed"]
     );
-    // Rights that were just given may not be known yet.
+    // The server may load the new role with a delay.
     let headers = [("impersonate-user", user.as_str())];
     time::eventually(time::ANSWER, async || {
         let reply = c
@@ -370,18 +368,18 @@ async fn conditions_ask_who_may_do_what(c: Cluster) {
     })
     .await
     .expect("the role counts");
-    let mut asked: Vec<String> = webhook
+    let mut calls: Vec<String> = webhook
         .calls()
         .iter()
-        .filter(|asked| asked.request()["userInfo"]["username"] == user.as_str())
-        .map(|asked| asked.path.split('?').next().unwrap_or_default()[1..].to_owned())
+        .filter(|call| call.request()["userInfo"]["username"] == user.as_str())
+        .map(|call| call.path.split('?').next().unwrap_or_default()[1..].to_owned())
         .collect();
-    asked.sort();
-    assert_eq!(asked, ["create", "named", "reason"]);
+    calls.sort();
+    assert_eq!(calls, ["create", "named", "reason"]);
 }
 
-/// By the policy of the webhook; one condition that does not hold is enough in any case.
-async fn conditions_that_fail(c: Cluster) {
+/// A condition that is false skips the webhook even if another one fails.
+async fn match_condition_errors_follow_failure_policy(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|_, _| allow()).await;
     let hook = |name: &str, policy: &str, conditions: Value| {
@@ -411,8 +409,8 @@ async fn conditions_that_fail(c: Cluster) {
     assert_eq!(reply.message(), why);
 }
 
-/// Otherwise nobody could put a wrong one right.
-async fn configurations_are_exempt(c: Cluster) {
+/// A webhook could otherwise block the repair of its own configuration.
+async fn webhook_configurations_are_exempt(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|_, _| allow()).await;
     let mut hook = webhook.hook(NAME, "/", &["*"]);
@@ -433,7 +431,7 @@ async fn configurations_are_exempt(c: Cluster) {
     assert_eq!(lines(&webhook.requests()), ["CREATE a"]);
 }
 
-async fn a_configuration_that_goes_away(c: Cluster) {
+async fn deleted_configuration_calls_no_webhook(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["configmaps"], yes).await;
     c.delete(&format!("{}/{ns}", configurations("Validating"))).await;
     let path = format!("{}?dryRun=All", core(&ns, "configmaps"));

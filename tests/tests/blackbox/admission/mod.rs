@@ -1,6 +1,6 @@
-//! Admission webhooks: who is asked about a write, what they are told, and what their answers do.
+//! Admission webhooks: matching, reviews, and the effect of their responses.
 //!
-//! Every configuration here is limited to the namespace of its test, or by labels, so that tests do not meet.
+//! Each configuration selects the namespace of its test, or objects by label, so that tests do not affect each other.
 
 mod configurations;
 mod failures;
@@ -15,7 +15,7 @@ use coxswain_tests::webhook::{Response, Webhook, allow};
 use coxswain_tests::{Cluster, Test};
 use serde_json::Value;
 
-/// What is registered of this surface.
+/// The tests of this folder.
 pub fn tests() -> Vec<Test> {
     [
         configurations::tests(),
@@ -30,16 +30,15 @@ pub fn tests() -> Vec<Test> {
     .concat()
 }
 
-/// A namespace with one webhook of a kind (`Mutating` or `Validating`) that is asked about all that is done to `resources`
-/// in it, and says what `speak` says.
+/// Creates a namespace with one webhook of a kind (`Mutating` or `Validating`) that matches all operations on `resources`.
 async fn hooked(
     c: &Cluster,
     kind: &str,
     resources: &[&str],
-    speak: impl Fn(&Value) -> Response + Send + Sync + 'static,
+    respond: impl Fn(&Value) -> Response + Send + Sync + 'static,
 ) -> (String, Webhook) {
     let ns = c.namespace().await;
-    let webhook = Webhook::start(move |_, request| speak(request)).await;
+    let webhook = Webhook::start(move |_, request| respond(request)).await;
     let hook = webhook.hook(NAME, "/", resources);
     webhook.install(c, &ns, kind, &ns, vec![hook]).await;
     (ns, webhook)
@@ -48,12 +47,12 @@ async fn hooked(
 /// The name of the webhook of most tests.
 const NAME: &str = "one.example.com";
 
-/// Allows everything.
+/// Allows every request.
 fn yes(_: &Value) -> Response {
     allow()
 }
 
-/// `OPERATION name` of each request, in their order.
+/// `OPERATION name` of each request, in order.
 fn lines(requests: &[Value]) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     requests

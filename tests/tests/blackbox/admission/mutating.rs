@@ -1,4 +1,4 @@
-//! Webhooks that change objects: patches, their order, who is asked again, and what may not be changed.
+//! Mutating webhooks: patches, call order, reinvocation, and immutable fields.
 
 use coxswain_tests::fixtures::{MERGE, apps, config_map, core, deployment, pod, with};
 use coxswain_tests::webhook::{Response, Webhook, allow, change, deny};
@@ -10,20 +10,20 @@ use crate::expect::invalid;
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(a_patch_is_applied),
-        test!(an_update_is_changed_too),
-        test!(validating_ones_see_the_change),
-        test!(they_are_asked_in_the_order_of_names),
-        test!(who_wants_is_asked_again),
-        test!(a_refusal_ends_it),
-        test!(changes_are_defaulted_and_unknown_fields_dropped),
-        test!(the_result_must_be_valid),
-        test!(a_name_can_be_given),
-        test!(identity_cannot_be_changed),
-        test!(a_deletion_cannot_be_changed),
-        test!(pods_are_completed_before),
-        test!(changes_have_no_manager).since(1, 22),
-        test!(managers_that_cannot_be_read).since(1, 30),
+        test!(patch_of_create_is_applied),
+        test!(patch_of_update_is_applied),
+        test!(validating_webhook_sees_mutated_object),
+        test!(webhooks_are_called_in_order_of_configuration_names),
+        test!(changed_object_reinvokes_webhooks),
+        test!(denial_ends_mutating_admission),
+        test!(mutated_object_is_defaulted_and_pruned),
+        test!(invalid_mutated_object_is_rejected),
+        test!(webhook_sets_generated_name),
+        test!(identity_is_immutable_for_webhooks),
+        test!(patch_of_delete_is_rejected),
+        test!(built_in_plugins_run_before_webhooks),
+        test!(mutated_fields_have_no_manager).since(1, 22),
+        test!(invalid_managed_fields_are_dropped_with_warning).since(1, 30),
     ]
 }
 
@@ -31,7 +31,7 @@ fn add(path: &str, value: &Value) -> Response {
     change(&json!([{"op": "add", "path": path, "value": value}]))
 }
 
-async fn a_patch_is_applied(c: Cluster) {
+async fn patch_of_create_is_applied(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
         change(&json!([
             {"op": "add", "path": "/data/added", "value": "yes"},
@@ -50,7 +50,7 @@ async fn a_patch_is_applied(c: Cluster) {
     assert_eq!(stored, made);
 }
 
-async fn an_update_is_changed_too(c: Cluster) {
+async fn patch_of_update_is_applied(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |request| {
         let operation = request["operation"].clone();
         if operation == "DELETE" {
@@ -73,18 +73,18 @@ async fn an_update_is_changed_too(c: Cluster) {
         patched.expect(200)["data"],
         json!({"k": "w", "operation": "UPDATE"})
     );
-    // What comes to nothing changes nothing.
+    // A patch without effect writes nothing.
     let same = with(config_map("a"), json!({"data": {"k": "w"}}));
     assert_eq!(c.replace(&path, same).await, patched.json());
     c.delete(&path).await;
 }
 
-async fn validating_ones_see_the_change(c: Cluster) {
+async fn validating_webhook_sees_mutated_object(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
         add("/data/added", &json!("yes"))
     })
     .await;
-    let judge = Webhook::start(|_, request| {
+    let validating = Webhook::start(|_, request| {
         if request["object"]["data"]["added"] == "yes" {
             deny(&json!({"message": "seen"}))
         } else {
@@ -92,17 +92,17 @@ async fn validating_ones_see_the_change(c: Cluster) {
         }
     })
     .await;
-    let hook = judge.hook("two.example.com", "/", &["configmaps"]);
-    judge.install(&c, &ns, "Validating", &ns, vec![hook]).await;
+    let hook = validating.hook("two.example.com", "/", &["configmaps"]);
+    validating.install(&c, &ns, "Validating", &ns, vec![hook]).await;
     let reply = c.api().post(&core(&ns, "configmaps"), config_map("a")).await;
     reply.check(
         reply.message().ends_with("denied the request: seen"),
-        "expected the judge's word",
+        "expected a denial",
     );
 }
 
-/// Names of configurations go first, then the order within each.
-async fn they_are_asked_in_the_order_of_names(c: Cluster) {
+/// Configurations are ordered by name, webhooks by their position.
+async fn webhooks_are_called_in_order_of_configuration_names(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|path, request| {
         let name = path.trim_start_matches('/').split('?').next().unwrap_or_default();
@@ -133,8 +133,8 @@ async fn they_are_asked_in_the_order_of_names(c: Cluster) {
     assert_eq!(made["data"]["order"], "xwzy");
 }
 
-/// Once more, and only those that were asked before somebody else changed something.
-async fn who_wants_is_asked_again(c: Cluster) {
+/// A webhook is called once more if a later webhook has changed the object.
+async fn changed_object_reinvokes_webhooks(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|path, request| {
         let data = &request["object"]["data"];
@@ -167,7 +167,7 @@ async fn who_wants_is_asked_again(c: Cluster) {
     let paths: Vec<String> = webhook
         .calls()
         .iter()
-        .map(|asked| asked.path.split('?').next().unwrap_or_default().to_owned())
+        .map(|call| call.path.split('?').next().unwrap_or_default().to_owned())
         .collect();
     assert_eq!(
         paths,
@@ -178,7 +178,7 @@ async fn who_wants_is_asked_again(c: Cluster) {
     assert_eq!(made["data"], json!({"k": "v", "first": "xx", "last": "xx"}));
 }
 
-async fn a_refusal_ends_it(c: Cluster) {
+async fn denial_ends_mutating_admission(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|path, _| {
         if path.starts_with("/a") {
@@ -195,7 +195,7 @@ async fn a_refusal_ends_it(c: Cluster) {
     assert_eq!(webhook.requests().len(), 1);
 }
 
-async fn changes_are_defaulted_and_unknown_fields_dropped(c: Cluster) {
+async fn mutated_object_is_defaulted_and_pruned(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["deployments"], |_| {
         change(&json!([
             {"op": "add", "path": "/spec/template/spec/containers/-", "value": {"name": "side", "image": "car"}},
@@ -209,7 +209,7 @@ async fn changes_are_defaulted_and_unknown_fields_dropped(c: Cluster) {
     assert_eq!(made["spec"]["colour"], json!(null));
 }
 
-async fn the_result_must_be_valid(c: Cluster) {
+async fn invalid_mutated_object_is_rejected(c: Cluster) {
     let (ns, _webhook) =
         hooked(
             &c,
@@ -237,7 +237,7 @@ async fn the_result_must_be_valid(c: Cluster) {
     assert_eq!(list["items"], json!([]));
 }
 
-async fn a_name_can_be_given(c: Cluster) {
+async fn webhook_sets_generated_name(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
         add("/metadata/name", &json!("given"))
     })
@@ -249,7 +249,7 @@ async fn a_name_can_be_given(c: Cluster) {
     c.read(&format!("{path}/given")).await;
 }
 
-async fn identity_cannot_be_changed(c: Cluster) {
+async fn identity_is_immutable_for_webhooks(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |request| {
         match (
             request["operation"].as_str(),
@@ -283,7 +283,7 @@ async fn identity_cannot_be_changed(c: Cluster) {
     assert_eq!(c.read(&path).await, made);
 }
 
-async fn a_deletion_cannot_be_changed(c: Cluster) {
+async fn patch_of_delete_is_rejected(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |request| {
         if request["operation"] == "DELETE" {
             add("/data", &json!({}))
@@ -304,8 +304,7 @@ async fn a_deletion_cannot_be_changed(c: Cluster) {
     c.read(&format!("{path}/a")).await;
 }
 
-/// The server's own plugins come first.
-async fn pods_are_completed_before(c: Cluster) {
+async fn built_in_plugins_run_before_webhooks(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Mutating", &["pods"], super::yes).await;
     c.create(&core(&ns, "pods"), pod("a")).await;
     let requests = webhook.requests();
@@ -315,7 +314,7 @@ async fn pods_are_completed_before(c: Cluster) {
     assert_eq!(spec["restartPolicy"], "Always");
 }
 
-async fn changes_have_no_manager(c: Cluster) {
+async fn mutated_fields_have_no_manager(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
         add("/data/added", &json!("yes"))
     })
@@ -330,8 +329,7 @@ async fn changes_have_no_manager(c: Cluster) {
     assert_eq!(managers[0]["fieldsV1"], json!({"f:data": {".": {}, "f:k": {}}}));
 }
 
-/// They stay what they were, and the client is told.
-async fn managers_that_cannot_be_read(c: Cluster) {
+async fn invalid_managed_fields_are_dropped_with_warning(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
         let entry = json!({"manager": "x", "operation": "Guess", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}});
         add("/metadata/managedFields", &json!([entry]))
@@ -341,10 +339,10 @@ async fn managers_that_cannot_be_read(c: Cluster) {
     let reply = c.api().post(&path, config_map("a")).await;
     let made = reply.expect(201);
     assert_eq!(made["metadata"]["managedFields"][0]["manager"], "me", "{made:#}");
-    let told = reply.headers.get("warning").and_then(|value| value.to_str().ok());
+    let warning = reply.headers.get("warning").and_then(|value| value.to_str().ok());
     let start = "299 - \".metadata.managedFields was in an invalid state after admission; ";
     reply.check(
-        told.is_some_and(|told| told.starts_with(start)),
+        warning.is_some_and(|warning| warning.starts_with(start)),
         "expected a warning",
     );
 }

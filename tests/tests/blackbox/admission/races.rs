@@ -1,4 +1,4 @@
-//! Writes that meet while webhooks are asked: nothing is lost, and nobody decides about what has changed meanwhile.
+//! Concurrent writes during webhook calls: no write is lost, and a changed object is reviewed again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::support::soon;
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(patches_that_meet),
-        test!(a_version_that_is_named),
-        test!(a_deletion_is_about_what_is_there),
-        test!(addresses_are_given_once),
-        test!(a_chosen_address_is_given_once),
-        test!(a_chosen_node_port_is_given_once),
-        // A real server keeps an address from the moment at which it is chosen.
-        test!(an_address_that_is_taken_meanwhile).needs(Need::Sandbox),
+        test!(concurrent_patches_are_all_applied),
+        test!(concurrent_updates_of_one_version_conflict),
+        test!(deletion_of_changed_object_is_reviewed_again),
+        test!(concurrent_services_get_distinct_addresses),
+        test!(requested_cluster_ip_is_allocated_once),
+        test!(requested_node_port_is_allocated_once),
+        // A real server reserves an address before it calls webhooks.
+        test!(taken_cluster_ip_is_replaced_and_reviewed_again).needs(Need::Sandbox),
     ]
 }
 
-/// More of them than a write without webhooks would try.
-async fn patches_that_meet(c: Cluster) {
+/// More patches than the server retries without webhooks.
+async fn concurrent_patches_are_all_applied(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| allow()).await;
     let all = core(&ns, "configmaps");
     c.create(&all, config_map("a")).await;
@@ -43,7 +43,7 @@ async fn patches_that_meet(c: Cluster) {
     assert_eq!(object["data"].as_object().map(serde_json::Map::len), Some(25));
 }
 
-async fn a_version_that_is_named(c: Cluster) {
+async fn concurrent_updates_of_one_version_conflict(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Validating", &["configmaps"], |_| allow()).await;
     let all = core(&ns, "configmaps");
     let made = c.create(&all, config_map("a")).await;
@@ -60,12 +60,12 @@ async fn a_version_that_is_named(c: Cluster) {
     }
 }
 
-/// A webhook that protects what is labelled: whatever the order, nothing goes that is labelled.
-async fn a_deletion_is_about_what_is_there(c: Cluster) {
+/// The webhook denies the deletion of labelled objects.
+async fn deletion_of_changed_object_is_reviewed_again(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Validating", &["configmaps"], |request| {
         let keep = request["oldObject"]["metadata"]["labels"]["keep"] == "yes";
         if request["operation"] == "DELETE" && keep {
-            deny(&json!({"code": 403, "message": "it is kept"}))
+            deny(&json!({"code": 403, "message": "protected"}))
         } else {
             allow()
         }
@@ -81,14 +81,14 @@ async fn a_deletion_is_about_what_is_there(c: Cluster) {
             futures_util::future::join(c.api().patch(path, MERGE, label), c.api().delete(path, ())).await;
         match (labelled.status, deleted.status) {
             (200, 403) => assert_eq!(c.api().get(path).await.status, 200),
-            // Once it is gone, nothing can be labelled. Which of two is told of a conflict depends on the server.
+            // The object is deleted. The patch finds no object, or conflicts.
             (404 | 409, 200) => assert_eq!(c.api().get(path).await.status, 404),
             other => panic!("{other:?}\n{labelled}\n{deleted}"),
         }
     }
 }
 
-async fn addresses_are_given_once(c: Cluster) {
+async fn concurrent_services_get_distinct_addresses(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["services"], |_| {
         change(&json!([{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]))
     })
@@ -113,27 +113,27 @@ async fn addresses_are_given_once(c: Cluster) {
     }
 }
 
-async fn a_chosen_address_is_given_once(c: Cluster) {
-    chosen_once(&c, json!({}), |spec| json!({"clusterIP": spec["clusterIP"]})).await;
+async fn requested_cluster_ip_is_allocated_once(c: Cluster) {
+    allocated_once(&c, json!({}), |spec| json!({"clusterIP": spec["clusterIP"]})).await;
 }
 
-async fn a_chosen_node_port_is_given_once(c: Cluster) {
-    chosen_once(&c, json!({"type": "NodePort"}), |spec| {
+async fn requested_node_port_is_allocated_once(c: Cluster) {
+    allocated_once(&c, json!({"type": "NodePort"}), |spec| {
         let ports = json!([{"port": 80, "nodePort": spec["ports"][0]["nodePort"]}]);
         json!({"type": "NodePort", "ports": ports})
     })
     .await;
 }
 
-/// Everybody is asked about before anybody is stored.
-async fn chosen_once(c: &Cluster, probe: Value, choose: fn(&Value) -> Value) {
+/// The webhook delays all requests, so that they are reviewed before the first one is stored.
+async fn allocated_once(c: &Cluster, probe: Value, choose: fn(&Value) -> Value) {
     let (ns, _webhook) = hooked(c, "Validating", &["services"], |_| {
         Response::Late(Duration::from_millis(200), json!({"allowed": true}))
     })
     .await;
     let path = &core(&ns, "services");
     let named = |name: &str, spec: &Value| with(service(name), json!({"spec": spec}));
-    // What was free a moment ago, whatever the ranges are.
+    // An address or port that is free, independent of the ranges.
     let probe = c.create(path, named("probe", &probe)).await;
     c.delete(&format!("{path}/probe")).await;
     let chosen = choose(&probe["spec"]);
@@ -146,12 +146,11 @@ async fn chosen_once(c: &Cluster, probe: Value, choose: fn(&Value) -> Value) {
     }
 }
 
-/// Another one is chosen, and asked about.
-async fn an_address_that_is_taken_meanwhile(c: Cluster) {
-    // Only the first answer is late: so late that somebody else is sure to be faster.
-    let asked = AtomicUsize::new(0);
+async fn taken_cluster_ip_is_replaced_and_reviewed_again(c: Cluster) {
+    // Only the first answer is delayed, so that the other Service is stored first.
+    let calls = AtomicUsize::new(0);
     let (ns, webhook) = hooked(&c, "Validating", &["services"], move |_| {
-        match asked.fetch_add(1, Ordering::Relaxed) {
+        match calls.fetch_add(1, Ordering::Relaxed) {
             0 => Response::Late(Duration::from_secs(5), json!({"allowed": true})),
             _ => allow(),
         }
@@ -160,9 +159,9 @@ async fn an_address_that_is_taken_meanwhile(c: Cluster) {
     let other = c.namespace().await;
     let create = async { c.create(&core(&ns, "services"), service("a")).await };
     let take = async {
-        let address = soon("the webhook is asked", async || {
-            let asked = webhook.calls();
-            Some(asked.first()?.request()["object"]["spec"]["clusterIP"].clone())
+        let address = soon("the webhook is called", async || {
+            let calls = webhook.calls();
+            Some(calls.first()?.request()["object"]["spec"]["clusterIP"].clone())
         })
         .await;
         let taken = with(service("b"), json!({"spec": {"clusterIP": address}}));
@@ -170,15 +169,15 @@ async fn an_address_that_is_taken_meanwhile(c: Cluster) {
     };
     let (made, taken) = futures_util::future::join(create, take).await;
     assert_ne!(made["spec"]["clusterIP"], taken["spec"]["clusterIP"]);
-    let asked: Vec<Value> = webhook
+    let calls: Vec<Value> = webhook
         .requests()
         .iter()
         .map(|request| request["object"]["spec"]["clusterIP"].clone())
         .collect();
     let (first, second) = (&taken["spec"]["clusterIP"], &made["spec"]["clusterIP"]);
     assert_eq!(
-        asked,
+        calls,
         [first.clone(), second.clone()],
-        "the second choice was asked about too"
+        "the second address was reviewed too"
     );
 }

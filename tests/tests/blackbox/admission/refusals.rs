@@ -1,4 +1,4 @@
-//! Webhooks that refuse: what the client is told, and that nothing has happened.
+//! Denials: the Status that the client receives, and the unchanged object.
 
 use coxswain_tests::fixtures::{config_map, core, with};
 use coxswain_tests::webhook::{Response, Webhook, allow, deny};
@@ -10,17 +10,17 @@ use crate::expect::unchanged;
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(what_the_client_is_told),
-        test!(nothing_has_happened),
-        test!(warnings_come_with_the_answer_and_with_the_refusal),
-        test!(details_are_handed_on),
-        test!(warnings_that_headers_cannot_hold),
-        test!(all_validating_ones_are_asked),
+        test!(denial_status_is_returned),
+        test!(denied_write_changes_nothing),
+        test!(warnings_are_returned_for_allowed_and_denied_requests),
+        test!(denial_details_are_returned),
+        test!(invalid_and_long_warnings_are_dropped_or_truncated),
+        test!(denial_still_calls_all_validating_webhooks),
     ]
 }
 
 /// The status, the reason and the message.
-fn told(reply: &Reply) -> (u16, String, String) {
+fn status_of(reply: &Reply) -> (u16, String, String) {
     let status = reply.json();
     let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
     assert_eq!(text("status"), "Failure");
@@ -28,7 +28,7 @@ fn told(reply: &Reply) -> (u16, String, String) {
     (reply.status, text("reason"), text("message"))
 }
 
-async fn what_the_client_is_told(c: Cluster) {
+async fn denial_status_is_returned(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let (ns, _webhook) = hooked(&c, kind, &["configmaps"], |request| {
             let said = request["object"]["metadata"]["annotations"]["status"].as_str();
@@ -61,13 +61,13 @@ async fn what_the_client_is_told(c: Cluster) {
             let object = with(config_map("a"), annotations);
             let reply = c.api().post(&core(&ns, "configmaps"), object).await;
             let (code, reason, message) = expected;
-            assert_eq!(told(&reply), (code, reason.to_owned(), message), "{status}");
+            assert_eq!(status_of(&reply), (code, reason.to_owned(), message), "{status}");
         }
         c.expect_absent(&format!("{}/a", core(&ns, "configmaps"))).await;
     }
 }
 
-async fn nothing_has_happened(c: Cluster) {
+async fn denied_write_changes_nothing(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let refuse = |request: &Value| match request["operation"].as_str() {
             Some("CREATE") => allow(),
@@ -84,7 +84,7 @@ async fn nothing_has_happened(c: Cluster) {
             c.api().delete(&path, ()).await,
             c.api().delete(&all, ()).await,
         ] {
-            assert_eq!(told(&reply).0, 403);
+            assert_eq!(status_of(&reply).0, 403);
             unchanged(&c, &path, &made).await;
         }
     }
@@ -97,7 +97,7 @@ fn warnings(reply: &Reply) -> Vec<String> {
         .collect()
 }
 
-async fn warnings_come_with_the_answer_and_with_the_refusal(c: Cluster) {
+async fn warnings_are_returned_for_allowed_and_denied_requests(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let (ns, _webhook) = hooked(&c, kind, &["configmaps"], |request| {
             let allowed = request["name"] == "good";
@@ -112,13 +112,12 @@ async fn warnings_come_with_the_answer_and_with_the_refusal(c: Cluster) {
         good.expect(201);
         assert_eq!(warnings(&good), expected);
         let bad = c.api().post(&path, config_map("bad")).await;
-        assert_eq!(told(&bad).0, 400);
+        assert_eq!(status_of(&bad).0, 400);
         assert_eq!(warnings(&bad), expected);
     }
 }
 
-/// What cannot be told is not, and too much is cut.
-async fn warnings_that_headers_cannot_hold(c: Cluster) {
+async fn invalid_and_long_warnings_are_dropped_or_truncated(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Validating", &["configmaps"], |request| {
         let warnings = match request["name"].as_str() {
             Some("odd") => json!(["two\nlines", "", "ä", "a\\b", "tab\there"]),
@@ -129,17 +128,17 @@ async fn warnings_that_headers_cannot_hold(c: Cluster) {
     })
     .await;
     let path = core(&ns, "configmaps");
-    let told = async |name: &str| {
+    let warned = async |name: &str| {
         let reply = c.api().post(&path, config_map(name)).await;
         reply.expect(201);
         let all = reply.headers.get_all("warning").iter();
         all.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
             .collect::<Vec<_>>()
     };
-    assert_eq!(told("odd").await, ["299 - \"ä\"", "299 - \"a\\\\b\""]);
+    assert_eq!(warned("odd").await, ["299 - \"ä\"", "299 - \"a\\\\b\""]);
     let quotes = "299 - \"\"".len();
     let lengths = async |name: &str| {
-        told(name)
+        warned(name)
             .await
             .iter()
             .map(|text| text.len() - quotes)
@@ -149,14 +148,14 @@ async fn warnings_that_headers_cannot_hold(c: Cluster) {
     assert_eq!(lengths("long").await, [256, 97]);
 }
 
-async fn details_are_handed_on(c: Cluster) {
+async fn denial_details_are_returned(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Validating", &["configmaps"], |_| {
         deny(&json!({"code": 429, "reason": "TooManyRequests", "message": "later", "details": {
             "name": "n", "kind": "k", "causes": [{"reason": "r", "message": "m", "field": "f"}], "retryAfterSeconds": 3}}))
     })
     .await;
     let reply = c.api().post(&core(&ns, "configmaps"), config_map("a")).await;
-    assert_eq!(told(&reply).0, 429);
+    assert_eq!(status_of(&reply).0, 429);
     assert_eq!(
         reply.json()["details"],
         json!({"name": "n", "kind": "k", "causes": [{"reason": "r", "message": "m", "field": "f"}], "retryAfterSeconds": 3})
@@ -167,8 +166,7 @@ async fn details_are_handed_on(c: Cluster) {
     );
 }
 
-/// One refusal is enough, and does not keep the others from being asked.
-async fn all_validating_ones_are_asked(c: Cluster) {
+async fn denial_still_calls_all_validating_webhooks(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|path, _| {
         if path.starts_with("/b") {
@@ -182,7 +180,7 @@ async fn all_validating_ones_are_asked(c: Cluster) {
     webhook.install(&c, &ns, "Validating", &ns, hooks.to_vec()).await;
     let reply = c.api().post(&core(&ns, "configmaps"), config_map("x")).await;
     assert_eq!(
-        told(&reply).2,
+        status_of(&reply).2,
         "admission webhook \"b.example.com\" denied the request: no"
     );
     assert_eq!(webhook.requests().len(), 3);

@@ -1,4 +1,4 @@
-//! What webhooks are told: the `AdmissionReview`, field by field.
+//! The fields of the `AdmissionReview`.
 
 use coxswain_tests::fixtures::{JSON_PATCH, apps, config_map, core, deployment, with};
 use coxswain_tests::webhook::Webhook;
@@ -9,22 +9,22 @@ use super::{hooked, lines, yes};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(a_create).since(1, 22),
-        test!(a_generated_name),
-        test!(an_update).since(1, 22),
-        test!(an_update_that_creates),
-        test!(a_patch_is_an_update),
-        test!(an_apply).since(1, 22),
-        test!(a_delete),
-        test!(a_deletion_of_many),
-        test!(an_old_review),
-        test!(the_request_over_http),
-        test!(somebody_else),
-        test!(a_dry_run),
+        test!(review_of_create).since(1, 22),
+        test!(review_of_generated_name),
+        test!(review_of_update).since(1, 22),
+        test!(review_of_create_on_update),
+        test!(review_of_patch_is_update),
+        test!(review_of_apply).since(1, 22),
+        test!(review_of_delete),
+        test!(review_of_delete_collection),
+        test!(v1beta1_review_is_supported),
+        test!(review_is_posted_with_path_and_timeout),
+        test!(review_of_impersonated_user),
+        test!(review_of_dry_run),
     ]
 }
 
-/// The request without what differs from run to run, which must be there.
+/// Asserts that the variable fields exist and returns the request without them.
 #[track_caller]
 fn plain(request: &Value) -> Value {
     assert!(
@@ -45,7 +45,7 @@ fn plain(request: &Value) -> Value {
     request
 }
 
-fn of_config_map(operation: &str, ns: &str, options: &Value) -> Value {
+fn config_map_review(operation: &str, ns: &str, options: &Value) -> Value {
     let kind = json!({"group": "", "version": "v1", "kind": "ConfigMap"});
     let resource = json!({"group": "", "version": "v1", "resource": "configmaps"});
     json!({
@@ -64,15 +64,19 @@ fn only(webhook: &Webhook) -> Value {
     requests.into_iter().next().unwrap_or_default()
 }
 
-/// Those that may change an object see it before the server has completed it, the others after that.
-async fn a_create(c: Cluster) {
+/// Mutating webhooks see the object before the server sets its system fields, validating webhooks after.
+async fn review_of_create(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let (ns, webhook) = hooked(&c, kind, &["configmaps"], yes).await;
         let path = format!("{}?fieldManager=me", core(&ns, "configmaps"));
         let made = c.create(&path, config_map("a")).await;
         let request = only(&webhook);
         let options = with(options("CreateOptions"), json!({"fieldManager": "me"}));
-        assert_eq!(plain(&request), of_config_map("CREATE", &ns, &options), "{kind}");
+        assert_eq!(
+            plain(&request),
+            config_map_review("CREATE", &ns, &options),
+            "{kind}"
+        );
         assert_eq!(request["oldObject"], json!(null));
         let object = &request["object"];
         assert_eq!(object["data"], json!({"k": "v"}));
@@ -97,7 +101,7 @@ async fn a_create(c: Cluster) {
     }
 }
 
-async fn a_generated_name(c: Cluster) {
+async fn review_of_generated_name(c: Cluster) {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-"}});
     for kind in ["Mutating", "Validating"] {
         let (ns, webhook) = hooked(&c, kind, &["configmaps"], yes).await;
@@ -112,7 +116,7 @@ async fn a_generated_name(c: Cluster) {
     }
 }
 
-async fn an_update(c: Cluster) {
+async fn review_of_update(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let (ns, webhook) = hooked(&c, kind, &["configmaps"], yes).await;
         let path = core(&ns, "configmaps");
@@ -122,7 +126,7 @@ async fn an_update(c: Cluster) {
         let new = with(config_map("a"), json!({"data": {"k": "w"}}));
         c.replace(&path, new).await;
         let request = only(&webhook);
-        let expected = of_config_map("UPDATE", &ns, &options("UpdateOptions"));
+        let expected = config_map_review("UPDATE", &ns, &options("UpdateOptions"));
         assert_eq!(plain(&request), expected, "{kind}");
         assert_eq!(request["oldObject"], made);
         assert_eq!(request["object"]["data"], json!({"k": "w"}));
@@ -134,14 +138,14 @@ async fn an_update(c: Cluster) {
             completed,
             "{object:#}"
         );
-        // Nothing changes, and it is asked about all the same.
+        // The server calls webhooks for an update without a change.
         c.replace(&path, with(config_map("a"), json!({"data": {"k": "w"}})))
             .await;
         assert_eq!(lines(&webhook.requests()), ["UPDATE a"]);
     }
 }
 
-async fn an_update_that_creates(c: Cluster) {
+async fn review_of_create_on_update(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["leases"], yes).await;
     let path = format!("{}/a?fieldManager=me", coxswain_tests::fixtures::leases(&ns));
     c.api()
@@ -158,7 +162,7 @@ async fn an_update_that_creates(c: Cluster) {
     assert_eq!(request["oldObject"], json!(null));
 }
 
-async fn a_patch_is_an_update(c: Cluster) {
+async fn review_of_patch_is_update(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["configmaps"], yes).await;
     let path = core(&ns, "configmaps");
     c.create(&path, config_map("a")).await;
@@ -168,14 +172,14 @@ async fn a_patch_is_an_update(c: Cluster) {
     c.merge(&path, merge).await;
     let request = only(&webhook);
     let options = with(options("UpdateOptions"), json!({"fieldManager": "me"}));
-    assert_eq!(plain(&request), of_config_map("UPDATE", &ns, &options));
+    assert_eq!(plain(&request), config_map_review("UPDATE", &ns, &options));
     assert_eq!(request["object"]["data"], json!({"k": "w"}));
     let operations = json!([{"op": "replace", "path": "/data/k", "value": "x"}]);
     c.api().patch(&path, JSON_PATCH, operations).await.expect(200);
     assert_eq!(only(&webhook)["object"]["data"], json!({"k": "x"}));
 }
 
-async fn an_apply(c: Cluster) {
+async fn review_of_apply(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["configmaps"], yes).await;
     let path = format!("{}/a?fieldManager=me&force=true", core(&ns, "configmaps"));
     let apply = "application/apply-patch+yaml";
@@ -184,18 +188,18 @@ async fn an_apply(c: Cluster) {
     let with_manager = |kind: &str| with(options(kind), json!({"fieldManager": "me"}));
     assert_eq!(
         plain(&request),
-        of_config_map("CREATE", &ns, &with_manager("CreateOptions"))
+        config_map_review("CREATE", &ns, &with_manager("CreateOptions"))
     );
     let new = with(config_map("a"), json!({"data": {"k": "w"}}));
     c.api().patch(&path, apply, new).await.expect(200);
     let request = only(&webhook);
     assert_eq!(
         plain(&request),
-        of_config_map("UPDATE", &ns, &with_manager("UpdateOptions"))
+        config_map_review("UPDATE", &ns, &with_manager("UpdateOptions"))
     );
 }
 
-async fn a_delete(c: Cluster) {
+async fn review_of_delete(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let (ns, webhook) = hooked(&c, kind, &["configmaps"], yes).await;
         let path = core(&ns, "configmaps");
@@ -207,11 +211,11 @@ async fn a_delete(c: Cluster) {
         c.api().delete(&format!("{path}/a"), body).await.expect(200);
         let request = only(&webhook);
         let change = json!({"propagationPolicy": "Background", "gracePeriodSeconds": 5, "preconditions": {"uid": uid}});
-        let expected = of_config_map("DELETE", &ns, &with(options("DeleteOptions"), change));
+        let expected = config_map_review("DELETE", &ns, &with(options("DeleteOptions"), change));
         assert_eq!(plain(&request), expected, "{kind}");
         assert_eq!(request["object"], json!(null));
         assert_eq!(request["oldObject"], made);
-        // Nobody is asked about what is not there.
+        // The server calls no webhook for an absent object.
         c.api()
             .delete(&format!("{path}/a"), ())
             .await
@@ -220,7 +224,7 @@ async fn a_delete(c: Cluster) {
     }
 }
 
-async fn a_deletion_of_many(c: Cluster) {
+async fn review_of_delete_collection(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["deployments"], yes).await;
     let path = apps(&ns, "deployments");
     for name in ["a", "b"] {
@@ -239,38 +243,38 @@ async fn a_deletion_of_many(c: Cluster) {
     assert_eq!(requests[0]["options"], options("DeleteOptions"));
 }
 
-async fn an_old_review(c: Cluster) {
+async fn v1beta1_review_is_supported(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|_, request| yes(request)).await;
     let mut hook = webhook.hook(super::NAME, "/", &["configmaps"]);
     hook["admissionReviewVersions"] = json!(["v9", "v1beta1", "v1"]);
     webhook.install(&c, &ns, "Validating", &ns, vec![hook]).await;
     c.create(&core(&ns, "configmaps"), config_map("a")).await;
-    let asked = webhook.calls();
-    assert_eq!(asked.len(), 1);
-    assert_eq!(asked[0].review["apiVersion"], "admission.k8s.io/v1beta1");
+    let calls = webhook.calls();
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0].review["apiVersion"], "admission.k8s.io/v1beta1");
     assert_eq!(
-        plain(asked[0].request()),
-        of_config_map("CREATE", &ns, &options("CreateOptions"))
+        plain(calls[0].request()),
+        config_map_review("CREATE", &ns, &options("CreateOptions"))
     );
 }
 
-async fn the_request_over_http(c: Cluster) {
+async fn review_is_posted_with_path_and_timeout(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|_, request| yes(request)).await;
     let mut hook = webhook.hook(super::NAME, "/some/path", &["configmaps"]);
     hook["timeoutSeconds"] = 7.into();
     webhook.install(&c, &ns, "Validating", &ns, vec![hook]).await;
     c.create(&core(&ns, "configmaps"), config_map("a")).await;
-    let asked = webhook.calls();
-    assert_eq!(asked.len(), 1);
-    assert_eq!(asked[0].path, "/some/path?timeout=7s");
-    assert_eq!(asked[0].headers, ["kube-apiserver-admission", "application/json"]);
-    assert_eq!(asked[0].review["kind"], "AdmissionReview");
-    assert_eq!(asked[0].review["apiVersion"], "admission.k8s.io/v1");
+    let calls = webhook.calls();
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0].path, "/some/path?timeout=7s");
+    assert_eq!(calls[0].headers, ["kube-apiserver-admission", "application/json"]);
+    assert_eq!(calls[0].review["kind"], "AdmissionReview");
+    assert_eq!(calls[0].review["apiVersion"], "admission.k8s.io/v1");
 }
 
-async fn somebody_else(c: Cluster) {
+async fn review_of_impersonated_user(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["configmaps"], yes).await;
     let headers = [
         ("impersonate-user", "jane"),
@@ -287,8 +291,7 @@ async fn somebody_else(c: Cluster) {
     assert_eq!(only(&webhook)["userInfo"], user);
 }
 
-/// Nothing is stored, and webhooks are asked all the same.
-async fn a_dry_run(c: Cluster) {
+async fn review_of_dry_run(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["configmaps"], yes).await;
     let path = core(&ns, "configmaps");
     let dry = format!("{path}?dryRun=All");

@@ -1,17 +1,17 @@
-//! `kubectl apply --server-side`: what people type.
+//! `kubectl apply --server-side`.
 
 use coxswain_tests::{Cluster, Need, Test, fixtures::core, kubectl::Kubectl, test};
 use serde_json::json;
 
 use super::{fields, managers};
 
-/// What is registered of this part.
+/// The tests of this file.
 pub fn tests() -> Vec<Test> {
     let tests = vec![
-        test!(it_creates_configures_and_removes),
-        test!(conflicts_are_told_and_can_be_forced),
-        test!(client_side_objects_are_taken_over),
-        test!(a_diff_changes_nothing),
+        test!(server_side_apply_creates_and_removes_fields),
+        test!(conflict_is_reported_and_forced),
+        test!(client_side_applied_object_is_taken_over),
+        test!(server_dry_run_changes_nothing),
     ];
     tests
         .into_iter()
@@ -28,7 +28,7 @@ fn server_side(k: &Kubectl, options: &[&str], manifest: &str) -> coxswain_tests:
     k.run_with(&arguments, manifest)
 }
 
-async fn it_creates_configures_and_removes(c: Cluster) {
+async fn server_side_apply_creates_and_removes_fields(c: Cluster) {
     let ns = c.namespace().await;
     let k = Kubectl::new(&c, &ns);
     let path = core(&ns, "configmaps/a");
@@ -43,11 +43,11 @@ async fn it_creates_configures_and_removes(c: Cluster) {
     assert_eq!(
         left["metadata"].get("annotations"),
         None,
-        "nothing is kept on the client's side"
+        "no last-applied annotation"
     );
 }
 
-async fn conflicts_are_told_and_can_be_forced(c: Cluster) {
+async fn conflict_is_reported_and_forced(c: Cluster) {
     let ns = c.namespace().await;
     let k = Kubectl::new(&c, &ns);
     let path = core(&ns, "configmaps/a");
@@ -64,7 +64,7 @@ async fn conflicts_are_told_and_can_be_forced(c: Cluster) {
     assert_eq!(fields(&taken, "two", "Apply"), json!({"f:data": {"f:k": {}}}));
 }
 
-async fn client_side_objects_are_taken_over(c: Cluster) {
+async fn client_side_applied_object_is_taken_over(c: Cluster) {
     let ns = c.namespace().await;
     let k = Kubectl::new(&c, &ns);
     let _ = k
@@ -73,11 +73,11 @@ async fn client_side_objects_are_taken_over(c: Cluster) {
     let _ = server_side(&k, &[], &config_map("{k: '5'}")).ok();
     let taken = c.read(&core(&ns, "configmaps/a")).await;
     assert_eq!(taken["data"], json!({"k": "5"}));
-    // Its annotation has a manager of its own, so that it stays.
+    // A separate manager owns the annotation, so that it stays.
     assert_eq!(managers(&taken), ["kubectl-last-applied", "kubectl"]);
 }
 
-async fn a_diff_changes_nothing(c: Cluster) {
+async fn server_dry_run_changes_nothing(c: Cluster) {
     let ns = c.namespace().await;
     let k = Kubectl::new(&c, &ns);
     let _ = server_side(&k, &[], &config_map("{k: '1'}")).ok();

@@ -1,4 +1,4 @@
-//! What people type: `kubectl auth`, `kubectl create token`, `--as`.
+//! `kubectl auth`, `kubectl create token` and `--as`.
 
 use coxswain_tests::kubectl::Kubectl;
 use coxswain_tests::{Cluster, Need, Test, test};
@@ -8,17 +8,17 @@ use super::{account, grant, rule, user};
 
 pub fn tests() -> Vec<Test> {
     let tests = vec![
-        test!(can_i),
-        test!(can_i_list),
-        test!(whoami).since(1, 28),
-        test!(create_token),
-        test!(create_role_and_binding),
-        test!(refusals_are_shown_as_they_are),
+        test!(auth_can_i_reports_permission),
+        test!(auth_can_i_list_shows_rules),
+        test!(auth_whoami_shows_user).since(1, 28),
+        test!(create_token_prints_usable_token),
+        test!(create_role_and_binding_grants_permission),
+        test!(forbidden_and_unauthorized_are_printed),
     ];
     tests.into_iter().map(|test| test.needs(Need::Kubectl)).collect()
 }
 
-async fn can_i(c: Cluster) {
+async fn auth_can_i_reports_permission(c: Cluster) {
     let ns = c.namespace().await;
     let bob = user(&ns, "bob");
     grant(&c, &ns, &bob, json!([rule(&["get"], "", &["pods"])])).await;
@@ -40,7 +40,7 @@ async fn can_i(c: Cluster) {
     );
 }
 
-async fn can_i_list(c: Cluster) {
+async fn auth_can_i_list_shows_rules(c: Cluster) {
     let ns = c.namespace().await;
     let bob = user(&ns, "bob");
     grant(&c, &ns, &bob, json!([rule(&["get"], "", &["pods"])])).await;
@@ -50,7 +50,7 @@ async fn can_i_list(c: Cluster) {
     assert!(line.is_some_and(|line| line.ends_with("[get]")), "{printed}");
 }
 
-async fn whoami(c: Cluster) {
+async fn auth_whoami_shows_user(c: Cluster) {
     let k = Kubectl::new(&c, "default");
     let printed = k.run("auth whoami");
     if !printed.success && printed.err.contains("unknown command") {
@@ -63,7 +63,7 @@ async fn whoami(c: Cluster) {
     );
 }
 
-async fn create_token(c: Cluster) {
+async fn create_token_prints_usable_token(c: Cluster) {
     let ns = c.namespace().await;
     account(&c, &ns, "bot").await;
     let k = Kubectl::new(&c, &ns);
@@ -74,14 +74,14 @@ async fn create_token(c: Cluster) {
     let token = printed.ok();
     let reply = super::get_with(&c, token.trim(), "/version").await;
     assert_eq!(reply.status, 200);
-    let nobody = k.run("create token nobody").refused();
+    let absent = k.run("create token absent").refused();
     assert!(
-        nobody.contains("serviceaccounts \"nobody\" not found"),
-        "{nobody}"
+        absent.contains("serviceaccounts \"absent\" not found"),
+        "{absent}"
     );
 }
 
-async fn create_role_and_binding(c: Cluster) {
+async fn create_role_and_binding_grants_permission(c: Cluster) {
     let ns = c.namespace().await;
     let bob = user(&ns, "bob");
     let k = Kubectl::new(&c, &ns);
@@ -96,11 +96,11 @@ async fn create_role_and_binding(c: Cluster) {
         made.trim(),
         "rolebinding.rbac.authorization.k8s.io/reader created"
     );
-    let asked = json!({"namespace": ns, "verb": "list", "resource": "pods"});
-    super::allowed_soon(&c, &bob, asked).await;
+    let attributes = json!({"namespace": ns, "verb": "list", "resource": "pods"});
+    super::allowed_soon(&c, &bob, attributes).await;
 }
 
-async fn refusals_are_shown_as_they_are(c: Cluster) {
+async fn forbidden_and_unauthorized_are_printed(c: Cluster) {
     let ns = c.namespace().await;
     let bob = user(&ns, "bob");
     let k = Kubectl::new(&c, &ns);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{core, object, of, soon, with};
 
-/// What is registered of this surface.
+/// The tests of this folder.
 pub fn tests() -> Vec<Test> {
     [kubectl::tests(), owner_references::tests()].concat()
 }
@@ -17,7 +17,7 @@ pub fn tests() -> Vec<Test> {
 pub const RBAC: &str = "rbac.authorization.k8s.io/v1";
 pub const AUTHORIZATION: &str = "/apis/authorization.k8s.io/v1";
 
-/// A name that no other test uses, as users are not in namespaces.
+/// A user name that no other test uses.
 pub fn user(ns: &str, name: &str) -> String {
     format!("{name}-of-{ns}")
 }
@@ -55,7 +55,7 @@ pub fn binding(kind: &str, name: &str, role: (&str, &str), user: &str) -> Value 
     json!({"apiVersion": RBAC, "kind": kind, "metadata": {"name": name}, "roleRef": role, "subjects": [subject]})
 }
 
-/// Gives a user rules in a namespace, by a role of the user's name, and waits until the server knows.
+/// Grants rules to a user in a namespace, and waits until the server has loaded them.
 pub async fn grant(c: &Cluster, ns: &str, user: &str, rules: Value) {
     let last = rules
         .as_array()
@@ -67,7 +67,7 @@ pub async fn grant(c: &Cluster, ns: &str, user: &str, rules: Value) {
     c.create(&of(RBAC, ns, "rolebindings"), &bound).await;
     let resource = last["resources"][0].as_str().unwrap_or_default();
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-    let asked = json!({
+    let attributes = json!({
         "namespace": ns,
         "verb": last["verbs"][0],
         "group": last["apiGroups"][0],
@@ -75,23 +75,23 @@ pub async fn grant(c: &Cluster, ns: &str, user: &str, rules: Value) {
         "subresource": subresource,
         "name": last["resourceNames"][0].as_str().unwrap_or_default(),
     });
-    allowed_soon(c, user, asked).await;
+    allowed_soon(c, user, attributes).await;
 }
 
-/// Waits until a user may do something.
-pub async fn allowed_soon(c: &Cluster, user: &str, asked: Value) {
-    soon("the grant is known", async || {
-        (may(c, user, &asked).await["status"]["allowed"] == true).then_some(())
+/// Waits until a request of a user is allowed.
+pub async fn allowed_soon(c: &Cluster, user: &str, attributes: Value) {
+    soon("the role is loaded", async || {
+        (may(c, user, &attributes).await["status"]["allowed"] == true).then_some(())
     })
     .await;
 }
 
-/// The review of what a user may do to a resource.
-pub async fn may(c: &Cluster, user: &str, asked: &Value) -> Value {
+/// Returns the review of a request of a user.
+pub async fn may(c: &Cluster, user: &str, attributes: &Value) -> Value {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
-        "spec": {"user": user, "resourceAttributes": asked},
+        "spec": {"user": user, "resourceAttributes": attributes},
     });
     let path = format!("{AUTHORIZATION}/subjectaccessreviews");
     c.create(&path, review).await

@@ -1,37 +1,32 @@
-//! Discovery: what a client finds out before it sends its first object, and what it gets for a path that leads nowhere.
+//! Discovery: groups, versions and resources, and the answers for unknown paths.
+
+mod aggregated;
 
 use coxswain_tests::{Cluster, Reply, Test, test};
 use http::Method;
 use serde_json::{Value, json};
 
-/// What is registered of this surface.
+/// The tests of this folder.
 pub fn tests() -> Vec<Test> {
-    vec![
-        test!(version_is_a_json_object_of_texts),
-        test!(health_says_ok_in_plain_text),
-        test!(core_has_one_version),
-        test!(group_list_names_the_groups),
-        test!(newer_groups_are_served).since(1, 29),
-        test!(group_has_versions_and_a_preferred_one),
-        test!(core_resources),
-        test!(apps_resources),
-        test!(batch_resources).since(1, 21),
-        test!(review_resources),
-        test!(what_is_stored_says_in_which_version),
-        test!(trailing_slashes_do_not_matter),
-        // Before, the answer was 404 with a list of the paths there are.
+    let tests = vec![
+        test!(version_has_fields_of_a_release),
+        test!(health_endpoints_return_ok),
+        test!(core_group_has_one_version),
+        test!(group_list_contains_stable_groups),
+        test!(group_has_versions_and_preferred_version),
+        test!(resource_lists_contain_built_in_resources),
+        test!(storage_version_hash_is_stable),
+        test!(trailing_slash_is_ignored),
+        // Before, the answer was 404 with a list of all paths.
         test!(unknown_path_is_a_plain_404).since(1, 23),
         test!(unknown_group_is_a_plain_404),
-        test!(unknown_resource_of_a_known_group_is_a_status),
-        test!(method_that_a_path_does_not_have_is_405),
-        test!(all_in_one_document).since(1, 30),
-        test!(all_in_one_goes_before_one_by_one).since(1, 30),
-        test!(whoever_has_it_is_spared_a_copy).since(1, 30),
-        test!(custom_resources_are_in_it_while_they_are_served).since(1, 30),
-    ]
+        test!(unknown_resource_of_known_group_is_a_status),
+        test!(unsupported_method_is_405),
+    ];
+    [tests, aggregated::tests()].concat()
 }
 
-/// Rows of resource lists: name, singular name, scope, kind, verbs, short name, category; `-` is nothing.
+/// Rows of resource lists: name, singular name, scope, kind, verbs, short name, category. `-` means none.
 const CORE: &str = "
     configmaps                   configmap             Namespaced ConfigMap             all    cm    -
     events                       event                 Namespaced Event                 all    ev    -
@@ -83,7 +78,7 @@ const BATCH: &str = "
     jobs/status     -       Namespaced Job     part -  -
 ";
 
-async fn version_is_a_json_object_of_texts(c: Cluster) {
+async fn version_has_fields_of_a_release(c: Cluster) {
     let version = c.read("/version").await;
     for field in ["major", "minor", "gitVersion", "platform"] {
         assert!(
@@ -99,7 +94,7 @@ async fn version_is_a_json_object_of_texts(c: Cluster) {
     );
 }
 
-async fn health_says_ok_in_plain_text(c: Cluster) {
+async fn health_endpoints_return_ok(c: Cluster) {
     for path in ["/healthz", "/livez", "/readyz"] {
         let reply = c.api().get(path).await;
         reply.check(reply.status == 200 && reply.text() == "ok", "expected a plain ok");
@@ -107,44 +102,38 @@ async fn health_says_ok_in_plain_text(c: Cluster) {
     }
 }
 
-async fn core_has_one_version(c: Cluster) {
+async fn core_group_has_one_version(c: Cluster) {
     let versions = c.read("/api").await;
     assert_eq!(versions["kind"], "APIVersions");
     assert_eq!(versions["versions"], json!(["v1"]));
 }
 
-async fn group_list_names_the_groups(c: Cluster) {
+/// Each group with the release in which it became stable.
+async fn group_list_contains_stable_groups(c: Cluster) {
     let served = served_versions(&c).await;
-    for wanted in [
-        "admissionregistration.k8s.io/v1",
-        "apiextensions.k8s.io/v1",
-        "apps/v1",
-        "batch/v1",
-        "coordination.k8s.io/v1",
-        "events.k8s.io/v1",
-        "networking.k8s.io/v1",
-        "rbac.authorization.k8s.io/v1",
-        "scheduling.k8s.io/v1",
+    for (minor, version) in [
+        (16, "admissionregistration.k8s.io/v1"),
+        (16, "apiextensions.k8s.io/v1"),
+        (9, "apps/v1"),
+        (2, "batch/v1"),
+        (14, "coordination.k8s.io/v1"),
+        (19, "events.k8s.io/v1"),
+        (7, "networking.k8s.io/v1"),
+        (8, "rbac.authorization.k8s.io/v1"),
+        (14, "scheduling.k8s.io/v1"),
+        (21, "policy/v1"),
+        (23, "autoscaling/v2"),
+        (29, "flowcontrol.apiserver.k8s.io/v1"),
     ] {
+        let expected = c.version() >= (1, minor);
         assert!(
-            served.iter().any(|version| version == wanted),
-            "{wanted} is not in {served:?}"
+            !expected || served.iter().any(|it| it == version),
+            "{version} is not in {served:?}"
         );
     }
 }
 
-/// policy/v1 came with 1.21, autoscaling/v2 with 1.23, flowcontrol/v1 with 1.29.
-async fn newer_groups_are_served(c: Cluster) {
-    let served = served_versions(&c).await;
-    for wanted in ["policy/v1", "autoscaling/v2", "flowcontrol.apiserver.k8s.io/v1"] {
-        assert!(
-            served.iter().any(|version| version == wanted),
-            "{wanted} is not in {served:?}"
-        );
-    }
-}
-
-async fn group_has_versions_and_a_preferred_one(c: Cluster) {
+async fn group_has_versions_and_preferred_version(c: Cluster) {
     let group = c.read("/apis/apps").await;
     let version = json!({"groupVersion": "apps/v1", "version": "v1"});
     assert_eq!(
@@ -153,33 +142,21 @@ async fn group_has_versions_and_a_preferred_one(c: Cluster) {
     );
 }
 
-async fn core_resources(c: Cluster) {
+async fn resource_lists_contain_built_in_resources(c: Cluster) {
     assert_rows(&c, "/api/v1", CORE).await;
-}
-
-async fn apps_resources(c: Cluster) {
-    let list = assert_rows(&c, "/apis/apps/v1", APPS).await;
-    // A scale is of another group than the list it stands in.
-    let scales = list.iter().filter(|row| row["kind"] == "Scale");
-    assert!(
-        scales
-            .clone()
-            .all(|row| row["group"] == "autoscaling" && row["version"] == "v1"),
-        "{list:#?}"
-    );
-    assert_eq!(scales.count(), 3);
-}
-
-async fn batch_resources(c: Cluster) {
-    assert_rows(&c, "/apis/batch/v1", BATCH).await;
-}
-
-async fn review_resources(c: Cluster) {
     assert_rows(&c, "/apis/authentication.k8s.io/v1", TOKENS).await;
     assert_rows(&c, "/apis/authorization.k8s.io/v1", REVIEWS).await;
+    if c.version() >= (1, 21) {
+        assert_rows(&c, "/apis/batch/v1", BATCH).await;
+    }
+    let list = assert_rows(&c, "/apis/apps/v1", APPS).await;
+    // The group of a scale is not that of the list.
+    let scales = list.iter().filter(|row| row["kind"] == "Scale");
+    let groups: Vec<(&Value, &Value)> = scales.map(|row| (&row["group"], &row["version"])).collect();
+    assert_eq!(groups, [(&json!("autoscaling"), &json!("v1")); 3]);
 }
 
-async fn trailing_slashes_do_not_matter(c: Cluster) {
+async fn trailing_slash_is_ignored(c: Cluster) {
     for path in [
         "/version",
         "/api",
@@ -188,7 +165,7 @@ async fn trailing_slashes_do_not_matter(c: Cluster) {
         "/apis/apps",
         "/apis/apps/v1",
     ] {
-        // Groups of other tests come and go meanwhile.
+        // Other tests create and delete groups.
         let get = async |path: &str| {
             let mut document = c.read(path).await;
             if let Some(groups) = document["groups"].as_array_mut() {
@@ -218,7 +195,7 @@ async fn unknown_group_is_a_plain_404(c: Cluster) {
     }
 }
 
-async fn unknown_resource_of_a_known_group_is_a_status(c: Cluster) {
+async fn unknown_resource_of_known_group_is_a_status(c: Cluster) {
     for path in [
         "/api/v2",
         "/api/v1/nopes",
@@ -238,7 +215,7 @@ async fn unknown_resource_of_a_known_group_is_a_status(c: Cluster) {
     }
 }
 
-async fn method_that_a_path_does_not_have_is_405(c: Cluster) {
+async fn unsupported_method_is_405(c: Cluster) {
     for (method, path) in [
         (Method::PUT, "/api/v1/namespaces/default/pods"),
         (Method::POST, "/api/v1/namespaces/default/pods/a"),
@@ -252,274 +229,14 @@ async fn method_that_a_path_does_not_have_is_405(c: Cluster) {
     }
 }
 
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
-async fn get_as(c: &Cluster, path: &str, accept: &str) -> Reply {
-    c.api()
-        .request(Method::GET, path, &[("accept", accept)], ())
-        .await
-}
-
-async fn all_in_one_document(c: Cluster) {
-    let core = get_as(&c, "/api", AGGREGATED).await;
-    core.check(core.header("content-type") == Some(AGGREGATED), "another type");
-    let core = core.expect(200);
-    assert_eq!(
-        (&core["kind"], &core["apiVersion"], &core["metadata"]),
-        (
-            &json!("APIGroupDiscoveryList"),
-            &json!("apidiscovery.k8s.io/v2"),
-            &json!({})
-        )
-    );
-    assert_eq!(core["items"].as_array().map(Vec::len), Some(1));
-    let v1 = &core["items"][0]["versions"][0];
-    assert_eq!(
-        (&v1["version"], &v1["freshness"]),
-        (&json!("v1"), &json!("Current"))
-    );
-    // Kinds of the resource's own group and version do not repeat them.
-    let namespaces = resource(v1, "namespaces");
-    assert_eq!(
-        namespaces,
-        &json!({
-            "resource": "namespaces",
-            "responseKind": {"group": "", "version": "", "kind": "Namespace"},
-            "scope": "Cluster",
-            "singularResource": "namespace",
-            "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
-            "shortNames": ["ns"],
-            "subresources": [
-                {
-                    "subresource": "finalize",
-                    "responseKind": {"group": "", "version": "", "kind": "Namespace"},
-                    "verbs": ["update"],
-                },
-                {
-                    "subresource": "status",
-                    "responseKind": {"group": "", "version": "", "kind": "Namespace"},
-                    "verbs": ["get", "patch", "update"],
-                },
-            ],
-        })
-    );
-    let groups = get_as(&c, "/apis", AGGREGATED).await.expect(200);
-    let names: Vec<&str> = groups["items"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|item| item["metadata"]["name"].as_str())
-        .collect();
-    let plain = c.read("/apis").await;
-    let listed: Vec<&str> = plain["groups"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|group| group["name"].as_str())
-        .collect();
-    let built_in = |names: Vec<&str>| -> Vec<String> {
-        names
-            .into_iter()
-            .filter(|name| !name.ends_with("example.com"))
-            .map(str::to_owned)
-            .collect()
-    };
-    assert_eq!(built_in(names), built_in(listed));
-    let apps = groups["items"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .find(|item| item["metadata"]["name"] == "apps")
-        .expect("apps is served");
-    let deployments = resource(&apps["versions"][0], "deployments");
-    assert_eq!(
-        deployments,
-        &json!({
-            "resource": "deployments",
-            "responseKind": {"group": "", "version": "", "kind": "Deployment"},
-            "scope": "Namespaced",
-            "singularResource": "deployment",
-            "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
-            "shortNames": ["deploy"],
-            "categories": ["all"],
-            "subresources": [
-                {
-                    "subresource": "scale",
-                    "responseKind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
-                    "verbs": ["get", "patch", "update"],
-                },
-                {
-                    "subresource": "status",
-                    "responseKind": {"group": "", "version": "", "kind": "Deployment"},
-                    "verbs": ["get", "patch", "update"],
-                },
-            ],
-        })
-    );
-}
-
-/// An entry of one version of an aggregated document.
-#[track_caller]
-fn resource<'a>(version: &'a Value, name: &str) -> &'a Value {
-    let resources = version["resources"].as_array();
-    let found = resources
-        .into_iter()
-        .flatten()
-        .find(|entry| entry["resource"] == name);
-    found.unwrap_or_else(|| panic!("no {name} in {version:#}"))
-}
-
-async fn all_in_one_goes_before_one_by_one(c: Cluster) {
-    let unknown = "application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList";
-    for (accept, kind) in [
-        (format!("{AGGREGATED},application/json"), "APIGroupDiscoveryList"),
-        // Whoever would take it gets it.
-        (format!("application/json,{AGGREGATED}"), "APIGroupDiscoveryList"),
-        (format!("{unknown},{AGGREGATED}"), "APIGroupDiscoveryList"),
-        (format!("{unknown},application/json"), "APIGroupList"),
-        (
-            format!("{AGGREGATED};q=0.5,application/json;q=0.9"),
-            "APIGroupDiscoveryList",
-        ),
-        ("*/*".to_owned(), "APIGroupList"),
-    ] {
-        let reply = get_as(&c, "/apis", &accept).await;
-        let document = reply.expect(200);
-        reply.check(document["kind"] == kind, &format!("expected {kind} for {accept}"));
-    }
-    get_as(&c, "/apis", unknown)
-        .await
-        .expect_error(406, "NotAcceptable");
-    // Below, there is no such form.
-    get_as(&c, "/apis/apps", AGGREGATED)
-        .await
-        .expect_error(406, "NotAcceptable");
-}
-
-async fn whoever_has_it_is_spared_a_copy(c: Cluster) {
-    let reply = get_as(&c, "/api", AGGREGATED).await;
-    reply.expect(200);
-    let tag = reply.header("etag").unwrap_or_default().to_owned();
-    let hash = tag.trim_matches('"');
-    let hexadecimal = |c: char| c.is_ascii_digit() || ('A'..='F').contains(&c);
-    reply.check(
-        hash.len() == 128 && hash.chars().all(hexadecimal) && tag.starts_with('"'),
-        "expected a hash in quotes",
-    );
-    reply.check(
-        reply.header("cache-control") == Some("public"),
-        "expected to be cached",
-    );
-    reply.check(
-        reply.header("vary").is_some_and(|vary| vary.contains("Accept")),
-        "expected Vary",
-    );
-    let headers = [("accept", AGGREGATED), ("if-none-match", tag.as_str())];
-    let again = c.api().request(Method::GET, "/api", &headers, ()).await;
-    again.check(
-        again.status == 304 && again.body.is_empty(),
-        "expected nothing new",
-    );
-    let headers = [("accept", AGGREGATED), ("if-none-match", "\"other\"")];
-    c.api()
-        .request(Method::GET, "/api", &headers, ())
-        .await
-        .expect(200);
-}
-
-async fn custom_resources_are_in_it_while_they_are_served(c: Cluster) {
-    let ns = c.namespace().await;
-    let group = format!("{ns}.example.com");
-    let version = |name: &str, storage: bool| {
-        json!({
-            "name": name,
-            "served": true,
-            "storage": storage,
-            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-            "subresources": {"status": {}, "scale": {
-                "specReplicasPath": ".spec.replicas",
-                "statusReplicasPath": ".status.replicas",
-            }},
-        })
-    };
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("widgets.{group}")},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {
-                "plural": "widgets",
-                "singular": "widget",
-                "kind": "Widget",
-                "shortNames": ["wd"],
-                "categories": ["gadgets"],
-            },
-            "versions": [version("v1beta1", false), version("v1", true)],
-        },
-    });
-    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    c.create(path, crd).await;
-    let item = async || {
-        let all = get_as(&c, "/apis", AGGREGATED).await.expect(200);
-        let items = all["items"].as_array().cloned().unwrap_or_default();
-        items.into_iter().find(|item| item["metadata"]["name"] == group)
-    };
-    let found = crate::support::soon("the group is listed with both versions", async || {
-        item()
-            .await
-            .filter(|item| item["versions"].as_array().map(Vec::len) == Some(2))
-    })
-    .await;
-    assert_eq!(found["versions"][0]["version"], "v1");
-    assert_eq!(found["versions"][1]["version"], "v1beta1");
-    assert_eq!(found["versions"][0]["freshness"], "Current");
-    let kind = json!({"group": group, "version": "v1", "kind": "Widget"});
-    let part = json!(["get", "patch", "update"]);
-    assert_eq!(
-        found["versions"][0]["resources"],
-        json!([{
-            "resource": "widgets",
-            "responseKind": kind,
-            "scope": "Namespaced",
-            "singularResource": "widget",
-            "verbs": ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"],
-            "shortNames": ["wd"],
-            "categories": ["gadgets"],
-            "subresources": [
-                {"subresource": "status", "responseKind": kind, "verbs": part},
-                {
-                    "subresource": "scale",
-                    "responseKind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
-                    "verbs": part,
-                },
-            ],
-        }])
-    );
-    c.delete(&format!("{path}/widgets.{group}")).await;
-    crate::support::soon("the group is gone", async || item().await.is_none().then_some(())).await;
-}
-
-/// Every `groupVersion` of the group list.
+/// Returns each `groupVersion` of the group list.
 async fn served_versions(c: &Cluster) -> Vec<String> {
     let list = c.read("/apis").await;
-    assert_eq!(
-        (&list["kind"], &list["apiVersion"]),
-        (&json!("APIGroupList"), &json!("v1"))
-    );
-    let groups = list["groups"].as_array().expect("groups is a list");
-    let versions = groups
-        .iter()
-        .flat_map(|group| group["versions"].as_array().expect("versions is a list"));
-    versions
-        .map(|version| {
-            version["groupVersion"]
-                .as_str()
-                .expect("groupVersion is a text")
-                .to_owned()
-        })
-        .collect()
+    assert_eq!(list["kind"], "APIGroupList");
+    let groups = list["groups"].as_array().expect("a list of groups");
+    let versions = groups.iter().filter_map(|group| group["versions"].as_array());
+    let text = |version: &Value| version["groupVersion"].as_str().unwrap_or_default().to_owned();
+    versions.flatten().map(text).collect()
 }
 
 fn is_plain_text(reply: &Reply) -> bool {
@@ -532,7 +249,7 @@ fn assert_plain_404(reply: &Reply) {
     reply.check(plain, "expected the plain-text 404");
 }
 
-/// Asserts that the resource list at `path` has each row of `table` as it stands there; returns all its rows.
+/// Asserts that the resource list at `path` contains each row of `table`. Returns all rows.
 async fn assert_rows(c: &Cluster, path: &str, table: &str) -> Vec<Value> {
     let list = c.read(path).await;
     assert_eq!(list["kind"], "APIResourceList");
@@ -568,13 +285,13 @@ async fn assert_rows(c: &Cluster, path: &str, table: &str) -> Vec<Value> {
     rows.clone()
 }
 
-/// A column as a list of one or none.
+/// A column as a list of at most one element.
 fn optional(column: &str) -> Vec<&str> {
     Some(column).filter(|text| *text != "-").into_iter().collect()
 }
 
-/// By a hash, which is the same for all versions of a resource.
-async fn what_is_stored_says_in_which_version(c: Cluster) {
+/// The hash is the same for all versions of a resource.
+async fn storage_version_hash_is_stable(c: Cluster) {
     for (path, resource, hash) in [
         ("/api/v1", "configmaps", json!("qFsyl6wFWjQ=")),
         ("/api/v1", "pods", json!("xPOwRZ+Yhw8=")),

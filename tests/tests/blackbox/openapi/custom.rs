@@ -1,87 +1,72 @@
-//! The documents of custom resources: their schemas, and that they come and go with the definition.
+//! The documents of custom resources follow the CRD.
 
 use coxswain_tests::{Cluster, Test, test};
 use serde_json::{Value, json};
 
 use super::{CRDS, META, Widgets, media_types, parameters, properties, version};
+use crate::expect::includes;
 use crate::support::soon;
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(custom_kinds_have_their_schemas).since(1, 27),
-        test!(each_version_has_its_own_schema).since(1, 27),
-        test!(embedded_resources_have_what_all_have).since(1, 27),
-        test!(documents_follow_the_definition).since(1, 27),
-        test!(version_2_has_both).since(1, 27),
+        test!(custom_resource_has_schema_and_paths).since(1, 27),
+        test!(versions_have_separate_schemas).since(1, 27),
+        test!(embedded_resource_has_type_and_metadata).since(1, 27),
+        test!(document_follows_crd).since(1, 27),
+        test!(v2_document_contains_built_in_and_custom_kinds).since(1, 27),
     ]
 }
 
-async fn custom_kinds_have_their_schemas(c: Cluster) {
+async fn custom_resource_has_schema_and_paths(c: Cluster) {
     let widgets = Widgets::new(&c).await;
     widgets
         .install(&c, json!([version("v1", true, properties())]))
         .await;
     let document = widgets.when(&c, "v1", |_| true).await;
-    assert_eq!(
-        document["info"],
-        json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"})
-    );
-    let schema = widgets.schema(&document, "v1");
-    assert_eq!(schema["description"], "A widget does what it is told.");
-    assert_eq!(
-        schema["x-kubernetes-group-version-kind"],
-        json!([{"group": widgets.group, "version": "v1", "kind": "Widget"}])
-    );
-    assert_eq!(
-        schema["properties"]["metadata"]["allOf"],
-        json!([{"$ref": format!("#/components/schemas/{META}.ObjectMeta")}])
-    );
-    assert_eq!(schema["properties"]["kind"]["type"], "string");
-    // As it was written, but for what is a number or a text.
+    let info = json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"});
+    assert_eq!(document["info"], info);
+    let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+    let (name, meta) = (widgets.name("v1", "Widget"), format!("{META}.ObjectMeta"));
+    // The schema of the CRD, with the alternatives of int-or-string.
     let mut spec = properties()["spec"].clone();
     spec["properties"]["port"]["anyOf"] = json!([{"type": "integer"}, {"type": "string"}]);
-    assert_eq!(schema["properties"]["spec"], spec);
-    let list = &document["components"]["schemas"][widgets.name("v1", "WidgetList")];
-    assert_eq!(list["required"], json!(["items"]));
-    assert_eq!(
-        list["properties"]["items"]["items"],
-        json!({"$ref": format!("#/components/schemas/{}", widgets.name("v1", "Widget"))})
-    );
-    assert_eq!(
-        document["components"]["schemas"][format!("{META}.ObjectMeta")]["type"],
-        "object"
-    );
-    let path = format!("/apis/{}/v1/namespaces/{{namespace}}/widgets", widgets.group);
+    assert_eq!(widgets.schema(&document, "v1")["properties"]["spec"], spec);
+    let kind = json!({"group": widgets.group, "version": "v1", "kind": "Widget"});
+    let expected = json!({
+        &name: {
+            "description": "A widget is an example.",
+            "x-kubernetes-group-version-kind": [kind],
+            "properties": {"metadata": {"allOf": [reference(&meta)]}, "kind": {"type": "string"}},
+        },
+        widgets.name("v1", "WidgetList"): {
+            "required": ["items"], "properties": {"items": {"items": reference(&name)}},
+        },
+        &meta: {"type": "object"},
+    });
+    includes(&document["components"]["schemas"], &expected);
+
+    let root = format!("/apis/{}/v1", widgets.group);
+    let path = format!("{root}/namespaces/{{namespace}}/widgets");
     let paths = document["paths"].as_object().expect("paths");
-    let expected = [
-        format!("/apis/{}/v1/namespaces/{{namespace}}/widgets", widgets.group),
-        format!("{path}/{{name}}"),
-        format!("{path}/{{name}}/scale"),
-        format!("{path}/{{name}}/status"),
-        format!("/apis/{}/v1/widgets", widgets.group),
-    ];
-    assert_eq!(
-        paths.keys().collect::<Vec<_>>(),
-        expected.iter().collect::<Vec<_>>()
+    let expected = ["", "/{name}", "/{name}/scale", "/{name}/status"].map(|rest| format!("{path}{rest}"));
+    let expected = [&expected[..], &[format!("{root}/widgets")]].concat();
+    assert_eq!(paths.keys().cloned().collect::<Vec<_>>(), expected);
+    let operation = &document["paths"][format!("{path}/{{name}}")]["patch"];
+    assert!(
+        parameters(operation).contains(&"fieldValidation"),
+        "{operation:#}"
     );
-    let patching = &document["paths"][format!("{path}/{{name}}")]["patch"];
-    assert!(parameters(patching).contains(&"fieldValidation"), "{patching:#}");
+    let patches = ["apply-patch+yaml", "json-patch+json", "merge-patch+json"];
     assert_eq!(
-        media_types(patching),
-        [
-            "application/apply-patch+yaml",
-            "application/json-patch+json",
-            "application/merge-patch+json"
-        ]
+        media_types(operation),
+        patches.map(|patch| format!("application/{patch}"))
     );
-    // All paths of a custom resource go by its own kind.
-    assert_eq!(
-        document["paths"][format!("{path}/{{name}}/scale")]["get"]["x-kubernetes-group-version-kind"]["kind"],
-        "Widget"
-    );
+    // All paths of a custom resource name its kind.
+    let scale = &document["paths"][format!("{path}/{{name}}/scale")]["get"];
+    assert_eq!(scale["x-kubernetes-group-version-kind"]["kind"], "Widget");
 }
 
-async fn each_version_has_its_own_schema(c: Cluster) {
+async fn versions_have_separate_schemas(c: Cluster) {
     let widgets = Widgets::new(&c).await;
     let one = json!({"one": {"type": "string"}});
     let two = json!({"two": {"type": "string"}});
@@ -100,10 +85,10 @@ async fn each_version_has_its_own_schema(c: Cluster) {
     let v2 = widgets.when(&c, "v2", |_| true).await;
     assert_eq!(fields(&v2, "v2").as_deref(), Some("apiVersion kind metadata two"));
     let none = c.api().get(&widgets.document("v3")).await;
-    none.check(none.status == 404, "expected none of what is not served");
+    none.check(none.status == 404, "expected no document of an unserved version");
 }
 
-async fn embedded_resources_have_what_all_have(c: Cluster) {
+async fn embedded_resource_has_type_and_metadata(c: Cluster) {
     let widgets = Widgets::new(&c).await;
     let template = json!({
         "type": "object",
@@ -124,7 +109,7 @@ async fn embedded_resources_have_what_all_have(c: Cluster) {
     assert_eq!(fields, ["apiVersion", "kind", "metadata"]);
 }
 
-async fn documents_follow_the_definition(c: Cluster) {
+async fn document_follows_crd(c: Cluster) {
     let widgets = Widgets::new(&c).await;
     let path = format!("apis/{}/v1", widgets.group);
     let link = async || {
@@ -164,7 +149,7 @@ async fn documents_follow_the_definition(c: Cluster) {
     .await;
 }
 
-async fn version_2_has_both(c: Cluster) {
+async fn v2_document_contains_built_in_and_custom_kinds(c: Cluster) {
     let widgets = Widgets::new(&c).await;
     widgets
         .install(&c, json!([version("v1", true, properties())]))
@@ -176,31 +161,18 @@ async fn version_2_has_both(c: Cluster) {
     })
     .await;
     assert_eq!(document["swagger"], "2.0");
-    let spec = &document["definitions"][&name]["properties"]["spec"];
-    // Version 2 has no alternatives, and no word for null.
-    assert_eq!(
-        spec["properties"]["port"],
-        json!({"x-kubernetes-int-or-string": true})
-    );
-    assert_eq!(
-        spec["properties"]["parts"]["items"]["properties"]["weight"],
-        json!({})
-    );
-    assert_eq!(spec["properties"]["size"]["description"], "How large it is.");
-    assert_eq!(
-        document["definitions"][&name]["properties"]["metadata"]["$ref"],
-        format!("#/definitions/{META}.ObjectMeta")
-    );
-    let pod = &document["definitions"]["io.k8s.api.core.v1.Pod"];
-    assert_eq!(
-        pod["properties"]["spec"]["$ref"],
-        "#/definitions/io.k8s.api.core.v1.PodSpec"
-    );
-    let quantity = &document["definitions"]["io.k8s.apimachinery.pkg.api.resource.Quantity"];
-    assert_eq!(
-        (&quantity["type"], &quantity["oneOf"]),
-        (&json!("string"), &Value::Null)
-    );
-    let containers = &document["definitions"]["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
-    assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
+    let reference = |name: &str| json!({"$ref": format!("#/definitions/{name}")});
+    let spec = &document["definitions"][&name]["properties"]["spec"]["properties"];
+    // Version 2 has neither alternatives nor null.
+    assert_eq!(spec["port"], json!({"x-kubernetes-int-or-string": true}));
+    assert_eq!(spec["parts"]["items"]["properties"]["weight"], json!({}));
+    assert_eq!(spec["size"]["description"], "size is the size class.");
+    let containers = json!({"x-kubernetes-patch-merge-key": "name"});
+    let expected = json!({
+        &name: {"properties": {"metadata": reference(&format!("{META}.ObjectMeta"))}},
+        "io.k8s.api.core.v1.Pod": {"properties": {"spec": reference("io.k8s.api.core.v1.PodSpec")}},
+        "io.k8s.api.core.v1.PodSpec": {"properties": {"containers": containers}},
+        "io.k8s.apimachinery.pkg.api.resource.Quantity": {"type": "string", "oneOf": null},
+    });
+    includes(&document["definitions"], &expected);
 }

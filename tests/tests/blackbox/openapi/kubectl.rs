@@ -1,4 +1,4 @@
-//! What `kubectl` makes of the documents: it explains kinds, and lets the server validate.
+//! `kubectl explain`, and server-side field validation.
 
 use coxswain_tests::kubectl::Kubectl;
 use coxswain_tests::{Cluster, Need, Test, test};
@@ -9,16 +9,16 @@ use crate::support::soon;
 
 pub fn tests() -> Vec<Test> {
     let tests = vec![
-        test!(explain_custom_resources),
-        test!(explain_built_in_kinds),
-        test!(explain_by_version_2),
-        test!(writes_are_validated_by_the_server),
+        test!(explain_prints_custom_resource),
+        test!(explain_prints_built_in_kinds),
+        test!(explain_supports_v2_documents),
+        test!(kubectl_requests_server_side_validation),
     ];
     let tests = tests.into_iter();
     tests.map(|test| test.needs(Need::Kubectl).since(1, 27)).collect()
 }
 
-/// A `kubectl` for widgets that are published.
+/// Publishes the CRD and returns a `kubectl` for it.
 async fn published(c: &Cluster) -> (Widgets, Kubectl) {
     let widgets = Widgets::new(c).await;
     widgets
@@ -42,7 +42,7 @@ fn assert_has(text: &str, parts: &[&str]) {
     }
 }
 
-async fn explain_custom_resources(c: Cluster) {
+async fn explain_prints_custom_resource(c: Cluster) {
     let (widgets, k) = published(&c).await;
     let resource = format!("widgets.{}", widgets.group);
     let text = k.run(&format!("explain {resource}")).ok();
@@ -51,13 +51,13 @@ async fn explain_custom_resources(c: Cluster) {
         &[
             "KIND:       Widget",
             "VERSION:    v1",
-            "A widget does what it is told.",
+            "A widget is an example.",
             "spec\t<Object>",
             "metadata\t<ObjectMeta>",
         ],
     );
     let field = k.run(&format!("explain {resource}.spec.size")).ok();
-    assert_has(&field, &["FIELD: size <string>", "How large it is."]);
+    assert_has(&field, &["FIELD: size <string>", "size is the size class."]);
     let all = k.run(&format!("explain {resource} --recursive")).ok();
     assert_has(
         &all,
@@ -72,7 +72,7 @@ async fn explain_custom_resources(c: Cluster) {
     assert_has(&wrong, &["field \"nope\" does not exist"]);
 }
 
-async fn explain_built_in_kinds(c: Cluster) {
+async fn explain_prints_built_in_kinds(c: Cluster) {
     let k = Kubectl::new(&c, &c.namespace().await);
     let pods = k.run("explain pods").ok();
     assert_has(
@@ -98,18 +98,21 @@ async fn explain_built_in_kinds(c: Cluster) {
     assert_has(&all, &["hard\t<map[string]Quantity>", "scopes\t<[]string>"]);
 }
 
-async fn explain_by_version_2(c: Cluster) {
+async fn explain_supports_v2_documents(c: Cluster) {
     let (widgets, k) = published(&c).await;
     let old = "--output plaintext-openapiv2";
     let text = k
         .run(&format!("explain widgets.{}.spec {old}", widgets.group))
         .ok();
-    assert_has(&text, &["KIND:     Widget", "What is wanted.", "size\t<string>"]);
+    assert_has(
+        &text,
+        &["KIND:     Widget", "spec is the desired state.", "size\t<string>"],
+    );
     let text = k.run(&format!("explain pods.spec {old}")).ok();
     assert_has(&text, &["KIND:     Pod", "containers\t<[]Object> -required-"]);
 }
 
-async fn writes_are_validated_by_the_server(c: Cluster) {
+async fn kubectl_requests_server_side_validation(c: Cluster) {
     let (widgets, k) = published(&c).await;
     let widget = |size: &str, extra: &str| {
         format!(

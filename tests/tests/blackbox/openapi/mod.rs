@@ -1,4 +1,4 @@
-//! `OpenAPI`: the documents by which clients explain kinds, compute patches and decide who validates.
+//! `OpenAPI` documents, by which clients explain kinds, compute patches and choose the validation.
 
 #![allow(
     clippy::needless_pass_by_value,
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::soon;
 
-/// What is registered of this surface.
+/// The tests of this folder.
 pub fn tests() -> Vec<Test> {
     [custom::tests(), documents::tests(), kubectl::tests()].concat()
 }
@@ -22,7 +22,7 @@ pub fn tests() -> Vec<Test> {
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// Widgets of a group of their own.
+/// A CRD `widgets` with its own group.
 struct Widgets {
     ns: String,
     group: String,
@@ -57,7 +57,7 @@ impl Widgets {
         format!("/openapi/v3/apis/{}/{version}", self.group)
     }
 
-    /// The document once it is there and `ready`.
+    /// Waits until the document exists and is `ready`.
     async fn when(&self, c: &Cluster, version: &str, ready: impl Fn(&Value) -> bool) -> Value {
         soon("the document is published", async || {
             let reply = c.api().get(&self.document(version)).await;
@@ -89,7 +89,7 @@ fn version(name: &str, storage: bool, properties: Value) -> Value {
         }},
         "schema": {"openAPIV3Schema": {
             "type": "object",
-            "description": "A widget does what it is told.",
+            "description": "A widget is an example.",
             "properties": properties,
         }},
     })
@@ -99,15 +99,15 @@ fn properties() -> Value {
     json!({
         "spec": {
             "type": "object",
-            "description": "What is wanted.",
+            "description": "spec is the desired state.",
             "required": ["size"],
             "properties": {
-                "size": {"type": "string", "description": "How large it is.", "enum": ["small", "large"], "default": "small"},
+                "size": {"type": "string", "description": "size is the size class.", "enum": ["small", "large"], "default": "small"},
                 "replicas": {"type": "integer", "format": "int32", "minimum": 0},
                 "port": {"x-kubernetes-int-or-string": true},
                 "parts": {
                     "type": "array",
-                    "description": "What it is made of.",
+                    "description": "parts are the parts by name.",
                     "x-kubernetes-list-type": "map",
                     "x-kubernetes-list-map-keys": ["name"],
                     "items": {

@@ -1,4 +1,4 @@
-//! Bookmarks: only for those who ask, shortly before the stream ends, with a version to go on from.
+//! Bookmarks: sent on request, before the timeout of the watch, with a version to resume from.
 
 use coxswain_tests::{Cluster, Test, test};
 use serde_json::{Value, json};
@@ -9,19 +9,18 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(bookmark_comes_before_the_end),
-        test!(bookmark_has_a_version_and_nothing_else),
-        test!(bookmark_is_a_place_to_go_on_from),
-        test!(no_bookmarks_unasked),
-        test!(bookmarks_of_metadata),
+        test!(bookmark_is_sent_before_timeout),
+        test!(bookmark_has_version_only),
+        test!(watch_resumes_from_bookmark),
+        test!(bookmarks_are_not_sent_by_default),
+        test!(bookmarks_of_metadata_watch_have_metadata_kind),
         test!(initial_events_without_bookmarks_have_no_end_bookmark).since(1, 27),
         test!(watch_from_a_future_version_has_no_events),
     ]
 }
 
-/// Watches a namespace for six seconds, in which something happens in another one; all events, and the version after it.
-/// (Shortly before the end is two seconds, so that there are four for it to happen; a server has nothing to say when nothing at
-/// all has happened.)
+/// Watches a namespace for six seconds while an object is created in another namespace. Returns all events, and the version of
+/// that object. The server sends a bookmark two seconds before the timeout if the version has changed.
 async fn watched(c: &Cluster, query: &str) -> (Vec<Value>, u64) {
     let (ns, other) = (c.namespace().await, c.namespace().await);
     let path = core(&ns, "configmaps");
@@ -35,7 +34,7 @@ async fn watched(c: &Cluster, query: &str) -> (Vec<Value>, u64) {
     (until_end(&mut watch).await, version(&elsewhere))
 }
 
-async fn bookmark_comes_before_the_end(c: Cluster) {
+async fn bookmark_is_sent_before_timeout(c: Cluster) {
     let (events, after) = watched(&c, "&allowWatchBookmarks=true").await;
     assert!(!events.is_empty(), "no bookmark");
     for event in &events {
@@ -45,19 +44,19 @@ async fn bookmark_comes_before_the_end(c: Cluster) {
     assert!(version(&last["object"]) >= after, "{last:#}");
 }
 
-async fn bookmark_has_a_version_and_nothing_else(c: Cluster) {
+async fn bookmark_has_version_only(c: Cluster) {
     let (events, _) = watched(&c, "&allowWatchBookmarks=true").await;
     let mut object = events[0]["object"].clone();
     assert!(version(&object) > 0);
     let metadata = object["metadata"].as_object_mut().expect("metadata");
     metadata.remove("resourceVersion");
-    // Older servers write it as null.
+    // Older servers write null.
     metadata.remove("creationTimestamp");
     let expected = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}});
     assert_eq!(object, expected);
 }
 
-async fn bookmark_is_a_place_to_go_on_from(c: Cluster) {
+async fn watch_resumes_from_bookmark(c: Cluster) {
     let (events, _) = watched(&c, "&allowWatchBookmarks=true").await;
     let from = version(&events[0]["object"]);
     let ns = c.namespace().await;
@@ -67,14 +66,14 @@ async fn bookmark_is_a_place_to_go_on_from(c: Cluster) {
     assert_eq!(c.api().watch(&query).await.expect("ADDED").await, made);
 }
 
-async fn no_bookmarks_unasked(c: Cluster) {
+async fn bookmarks_are_not_sent_by_default(c: Cluster) {
     for query in ["", "&allowWatchBookmarks=false"] {
         let (events, _) = watched(&c, query).await;
         assert_eq!(events, Vec::<Value>::new());
     }
 }
 
-async fn bookmarks_of_metadata(c: Cluster) {
+async fn bookmarks_of_metadata_watch_have_metadata_kind(c: Cluster) {
     let (ns, other) = (c.namespace().await, c.namespace().await);
     let path = core(&ns, "pods");
     let state = c.read(&path).await;

@@ -1,4 +1,4 @@
-//! Events come in the order of their versions, to every watcher the same, and lead to what a list shows.
+//! Events are ordered by version, equal for every watcher, and reproduce the list.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,15 @@ use crate::support::{MERGE, config_map, core, name, names, version};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(order_is_that_of_versions),
-        test!(watchers_see_the_same),
-        test!(replay_is_the_list),
+        test!(events_are_ordered_by_version),
+        test!(watchers_receive_same_events),
+        test!(replayed_events_equal_list),
     ]
 }
 
 const WRITES: usize = 100;
 
-/// A fixed mixture of creations, changes and deletions on ten names, as quick as it goes; some of them fail, which is no
-/// write. Returns how many were.
+/// Sends creations, patches and deletions of ten names until [`WRITES`] of them have succeeded. Returns their number.
 async fn write(c: &Cluster, path: &str) -> usize {
     let mut done = 0;
     let mut random = 7_u64;
@@ -39,7 +38,7 @@ async fn write(c: &Cluster, path: &str) -> usize {
     done
 }
 
-async fn order_is_that_of_versions(c: Cluster) {
+async fn events_are_ordered_by_version(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let mut watch = c.api().watch(&format!("{path}?watch=1")).await;
@@ -60,7 +59,7 @@ async fn order_is_that_of_versions(c: Cluster) {
     futures_util::future::join(writes, events).await;
 }
 
-async fn watchers_see_the_same(c: Cluster) {
+async fn watchers_receive_same_events(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let from = version(&c.read(&path).await);
@@ -73,7 +72,7 @@ async fn watchers_see_the_same(c: Cluster) {
     }
 }
 
-async fn replay_is_the_list(c: Cluster) {
+async fn replayed_events_equal_list(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let from = version(&c.read(&path).await);
@@ -92,7 +91,7 @@ async fn replay_is_the_list(c: Cluster) {
             Some("ADDED") if !known => state.insert(key, object),
             Some("MODIFIED") if known => state.insert(key, object),
             Some("DELETED") if known => state.remove(&key),
-            _ => panic!("an event that does not follow: {event:#}"),
+            _ => panic!("unexpected event: {event:#}"),
         };
     }
     assert_eq!(state.keys().collect::<Vec<_>>(), names(&list));

@@ -1,4 +1,4 @@
-//! Maps of text, and nothing else.
+//! A kind without status and defaults.
 
 use serde_json::json;
 

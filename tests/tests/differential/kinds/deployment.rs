@@ -1,4 +1,4 @@
-//! A workload: a template, a selector that cannot change, a status and a scale.
+//! A workload: a template, an immutable selector, a status and a scale.
 
 use serde_json::json;
 

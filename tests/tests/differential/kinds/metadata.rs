@@ -1,4 +1,4 @@
-//! What every object has.
+//! The metadata of every object.
 
 use serde_json::json;
 

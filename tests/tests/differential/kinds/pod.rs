@@ -1,4 +1,4 @@
-//! An object whose spec hardly changes, and whose deletion waits for its node.
+//! A kind with an almost immutable spec and graceful deletion.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! An object that the server gives addresses and ports to.
+//! A kind with allocated addresses and ports.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! A custom resource whose schema has one of everything, with status and scale.
+//! A custom resource whose schema uses all features, with status and scale.
 
 use std::time::Duration;
 
@@ -103,9 +103,9 @@ fn schema() -> Value {
         "x-kubernetes-validations": [
             {"rule": "!has(self.low) || !has(self.high) || self.low <= self.high",
              "messageExpression": "'low is above high in ' + self.mode"},
-            {"rule": "self.mode != 'slow' || self.replicas <= 5", "message": "slow ones are few",
+            {"rule": "self.mode != 'slow' || self.replicas <= 5", "message": "slow widgets have at most 5 replicas",
              "reason": "FieldValueForbidden", "fieldPath": ".replicas"},
-            {"rule": "!has(oldSelf.size) || has(self.size)", "message": "a size stays"},
+            {"rule": "!has(oldSelf.size) || has(self.size)", "message": "size cannot be removed"},
         ],
     });
     let condition =
@@ -120,7 +120,7 @@ fn schema() -> Value {
     json!({"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": status}})
 }
 
-/// Takes the rules in CEL out of a schema, for servers that do not know them.
+/// Removes the CEL rules from a schema, for servers without them.
 fn without_rules(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -132,7 +132,7 @@ fn without_rules(schema: &mut Value) {
     }
 }
 
-/// Defines the kind, and waits until it is served.
+/// Creates the CRD and waits until it is served.
 pub async fn define(cluster: &Cluster, with_rules: bool) {
     let mut schema = schema();
     if !with_rules {
