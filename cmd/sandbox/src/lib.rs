@@ -79,6 +79,9 @@ pub struct Options {
     pub audit: Option<Audit>,
     /// Whether the admission plugin `OwnerReferencesPermissionEnforcement` is enabled. Default: false.
     pub enforce_owner_references: bool,
+    /// Whether the admission plugin `ServiceAccount` is enabled: new pods get a service account and mount its token.
+    /// Default: false.
+    pub service_account_admission: bool,
     /// The certificate authority (PEM) that every namespace gets as the `ConfigMap` `kube-root-ca.crt`. Default: none,
     /// and no such object.
     pub root_ca: Option<String>,
@@ -95,6 +98,7 @@ impl Default for Options {
             authorization: Authorization::default(),
             audit: None,
             enforce_owner_references: false,
+            service_account_admission: false,
             root_ca: None,
             services: BTreeMap::new(),
         }

@@ -64,6 +64,10 @@ pub struct Custom {
     pub stored: Arc<Schema>,
     /// `additionalPrinterColumns`.
     pub columns: Vec<PrinterColumn>,
+    /// `selectableFields`, as dotted paths without a leading dot.
+    pub selectable: Vec<String>,
+    /// A hash of the CRD's spec and accepted names. The handler's storage is replaced when it changes.
+    pub revision: u64,
     /// Whether the CRD is going away: nothing new is made of it.
     pub terminating: bool,
 }

@@ -8,4 +8,5 @@ pub(crate) mod namespace_lifecycle;
 pub(crate) mod owner_references;
 pub(crate) mod priority;
 pub(crate) mod quota;
+pub(crate) mod service_account;
 pub(crate) mod webhook;

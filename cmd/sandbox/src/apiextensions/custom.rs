@@ -182,6 +182,8 @@ mod tests {
                     &serde_json::json!({"type": "object"}),
                 )),
                 columns: vec![],
+                selectable: Vec::new(),
+                revision: 0,
                 terminating: false,
             })),
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::apiextensions::structural::Schema;
+use crate::apiextensions::structural::{Schema, fingerprint};
 use crate::endpoints::Api;
 use crate::endpoints::delete::{DeleteOptions, Outcome, check_container_preconditions};
 use crate::registry::served::ServedResources;
@@ -361,6 +361,13 @@ fn resource(crd: &Value, version: &Value, stored: &Value, present: &ServedResour
             .flatten()
             .map(column)
             .collect(),
+        selectable: version["selectableFields"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|field| path(&field["jsonPath"]))
+            .collect(),
+        revision: fingerprint(&format!("{}{names}", crd["spec"])),
         terminating: condition(crd, "Terminating") == Some("True"),
     };
     Resource {

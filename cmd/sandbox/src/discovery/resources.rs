@@ -187,6 +187,11 @@ pub(crate) fn subresources(resource: &Resource) -> Vec<Subresource> {
                     kind: binding,
                 });
                 all.push(Subresource {
+                    name: "ephemeralcontainers",
+                    verbs: SUBRESOURCE_VERBS,
+                    kind: None,
+                });
+                all.push(Subresource {
                     name: "eviction",
                     verbs: &["create"],
                     kind: eviction,

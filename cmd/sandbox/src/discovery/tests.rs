@@ -37,6 +37,8 @@ fn custom(api: &str, plural: &str, kind: &str) -> Resource {
             &serde_json::json!({"type": "object"}),
         )),
         columns: Vec::new(),
+        selectable: Vec::new(),
+        revision: 0,
         terminating: false,
     };
     Resource {

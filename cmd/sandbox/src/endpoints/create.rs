@@ -209,7 +209,11 @@ impl Api {
     fn before_create(&self, res: &Resource, value: &mut Value) -> Result<()> {
         match res.collection.as_str() {
             "services" => self.allocate_addresses(value),
-            "pods" => self.set_priority(res, value),
+            "pods" => {
+                let namespace = meta::namespace(value).to_owned();
+                self.set_service_account(res, &namespace, value)?;
+                self.set_priority(res, value)
+            }
             _ => Ok(()),
         }
     }

@@ -213,7 +213,13 @@ pub(crate) fn selector(call: &Call) -> Result<Selector> {
     if let Some(name) = &call.name {
         fields = fields.and(FieldSelector::named(name));
     }
-    Ok(Selector { labels, fields })
+    let custom = call.res.custom.as_ref();
+    let custom = custom.is_some_and(|custom| fields.names_any(&custom.selectable));
+    Ok(Selector {
+        labels,
+        fields,
+        custom: custom.then(|| call.res.clone()),
+    })
 }
 
 /// Kinds that have fields of their own to select by refuse others in other words.

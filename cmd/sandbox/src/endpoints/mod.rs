@@ -51,6 +51,7 @@ pub struct Api {
     pub(crate) authorization: Authorization,
     pub(crate) audit: Option<Audit>,
     pub(crate) enforce_owner_references: bool,
+    pub(crate) service_account_admission: bool,
     /// What `kube-root-ca.crt` holds, the `ConfigMap` of each namespace; none if there is no such object.
     pub(crate) root_ca: Option<String>,
     /// Signs the tokens of service accounts; made with the first of them.
@@ -147,6 +148,7 @@ impl Api {
             authorization,
             audit,
             enforce_owner_references,
+            service_account_admission,
             root_ca,
             services,
         } = options;
@@ -156,6 +158,7 @@ impl Api {
             authorization,
             audit,
             enforce_owner_references,
+            service_account_admission,
             root_ca,
             signer: OnceLock::new(),
             registry: RwLock::new(ServedResources::new()),
@@ -218,11 +221,15 @@ impl Api {
             };
         }
         match (subresource, method, named) {
-            (None | Some("status"), &Method::GET, true) => self.get(&call).await,
+            (None | Some("status" | "ephemeralcontainers"), &Method::GET, true) => self.get(&call).await,
             (None, &Method::GET, false) => self.list(&call).await,
             (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.create(&gate).await,
-            (None | Some("status"), &Method::PUT, true) => self.put(&gate, subresource).await,
-            (None | Some("status"), &Method::PATCH, true) => self.patch(&gate, subresource).await,
+            (None | Some("status" | "ephemeralcontainers"), &Method::PUT, true) => {
+                self.put(&gate, subresource).await
+            }
+            (None | Some("status" | "ephemeralcontainers"), &Method::PATCH, true) => {
+                self.patch(&gate, subresource).await
+            }
             (None, &Method::DELETE, true) => self.delete(&gate).await,
             (None, &Method::DELETE, false)
                 if call.namespaced_as_its_kind() && call.res.collection != "namespaces" =>
@@ -233,6 +240,9 @@ impl Api {
             (Some("binding"), &Method::POST, true) => self.bind(&gate).await,
             (Some("eviction"), &Method::POST, true) => self.evict(&gate).await,
             (Some("finalize"), &Method::PUT, true) => self.finalize_namespace(&gate).await,
+            (Some(connect @ ("log" | "exec" | "attach" | "portforward" | "proxy")), _, true) => {
+                self.connect(method, connect, &call)
+            }
             (Some("token"), &Method::POST, true) => self.request_token(&gate).await,
             _ => Err(ApiError::method_not_allowed()),
         }

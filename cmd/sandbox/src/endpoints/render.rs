@@ -22,6 +22,8 @@ pub enum Body {
     Stored(Arc<Object>),
     /// Something else, such as a `Status`: it has one form only.
     Plain(Value),
+    /// Nothing.
+    Empty,
     /// A list of the resource's objects.
     List {
         /// In order.
@@ -70,7 +72,7 @@ impl Form {
             }
             Body::Stored(object) => line(&self.shape(&Api::served(&self.res, object))),
             Body::List { objects, metadata } => self.list(objects, metadata),
-            Body::Watch(_) => Vec::new(),
+            Body::Watch(_) | Body::Empty => Vec::new(),
         }
     }
 

@@ -67,6 +67,7 @@ impl Target {
             [resource] => (*resource, None, None),
             [resource, name] => (*resource, Some(*name), None),
             [resource, name, sub] => (*resource, Some(*name), Some(*sub)),
+            [resource @ "pods", name, sub @ "proxy", ..] => (*resource, Some(*name), Some(*sub)),
             _ => return None,
         };
         let empty = |s: &str| s.is_empty();

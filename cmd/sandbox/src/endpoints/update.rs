@@ -27,6 +27,8 @@ pub(crate) enum Part {
     Status,
     /// What holds a namespace.
     Finalize,
+    /// The ephemeral containers of a pod.
+    EphemeralContainers,
     /// Whatever the server itself wants to write.
     Server,
 }
@@ -39,10 +41,10 @@ enum Committed {
 
 impl Part {
     pub(crate) fn of(subresource: Option<&str>) -> Self {
-        if subresource.is_some() {
-            Self::Status
-        } else {
-            Self::Main
+        match subresource {
+            None => Self::Main,
+            Some("ephemeralcontainers") => Self::EphemeralContainers,
+            Some(_) => Self::Status,
         }
     }
 }
@@ -320,6 +322,7 @@ impl Api {
         match part {
             Part::Main => registry::prepare_update(res, old, &mut new),
             Part::Finalize => registry::prepare_finalize(res, old, &mut new),
+            Part::EphemeralContainers => registry::prepare_ephemeral_containers(res, old, &mut new),
             Part::Status | Part::Server => registry::prepare_status(res, old, &mut new),
         }
         if meta::text(&new, "uid").is_empty() {
@@ -338,6 +341,7 @@ impl Api {
         let errors = match part {
             Part::Main => registry::validate_update(res, old, &new),
             Part::Finalize => registry::validate_finalize(res, old, &new),
+            Part::EphemeralContainers => registry::validate_ephemeral_containers(res, old, &new),
             Part::Status | Part::Server => registry::validate_status(res, old, &new),
         };
         if !errors.is_empty() {

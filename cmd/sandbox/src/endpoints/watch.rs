@@ -61,8 +61,8 @@ pub struct WatchStream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Definition {
     Served,
-    /// No longer: what happened before is still told.
-    Gone,
+    /// No longer, or with another spec: the events so far are sent, then the watch ends.
+    Replaced,
     /// The name and version are those of another definition, whose objects are not what was asked for.
     Another,
 }
@@ -162,7 +162,7 @@ impl WatchStream {
             if !frame.is_empty() {
                 return Some(frame.into());
             }
-            if self.finished || *self.closing.borrow() || definition == Definition::Gone {
+            if self.finished || *self.closing.borrow() || definition == Definition::Replaced {
                 break;
             }
             let wake = if self.bookmarks {
@@ -190,9 +190,9 @@ impl WatchStream {
         };
         let now = self.api.registry().find(&res.group, &res.version, &res.plural);
         match now.as_ref().and_then(|r| r.custom.as_ref()) {
-            Some(now) if now.uid == custom.uid => Definition::Served,
-            Some(_) => Definition::Another,
-            None => Definition::Gone,
+            Some(now) if now.uid != custom.uid => Definition::Another,
+            Some(now) if now.revision == custom.revision => Definition::Served,
+            Some(_) | None => Definition::Replaced,
         }
     }
 

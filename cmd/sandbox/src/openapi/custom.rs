@@ -19,7 +19,7 @@ pub(super) fn schemas(resource: &Resource, version: Version) -> [(String, Value)
     let mut object = object(resource, version);
     object["x-kubernetes-group-version-kind"] = gvk(&resource.kind);
     let (kind, list_kind) = (&resource.kind, &resource.list_kind);
-    let list = json!({
+    let mut list = json!({
         "description": format!("{list_kind} is a list of {kind}"),
         "type": "object",
         "required": ["items"],
@@ -38,6 +38,13 @@ pub(super) fn schemas(resource: &Resource, version: Version) -> [(String, Value)
         },
         "x-kubernetes-group-version-kind": gvk(list_kind),
     });
+    let selectable = resource.custom.iter().flat_map(|custom| &custom.selectable);
+    let selectable: Vec<Value> = selectable.map(|path| json!({"fieldPath": path})).collect();
+    if !selectable.is_empty() {
+        for schema in [&mut object, &mut list] {
+            schema["x-kubernetes-selectable-fields"] = selectable.clone().into();
+        }
+    }
     [(item, object), (name(resource, list_kind), list)]
 }
 

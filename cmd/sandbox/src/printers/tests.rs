@@ -137,6 +137,8 @@ fn bookmarks_are_rows_of_an_empty_object() {
             &serde_json::json!({"type": "object"}),
         )),
         columns,
+        selectable: Vec::new(),
+        revision: 0,
         terminating: false,
     }));
     for (resource, cells) in [

@@ -62,6 +62,11 @@ const NO_NAMESPACE: [&str; 2] = ["Namespace", "Node"];
 pub(crate) fn supports(res: &Resource, label: &str) -> bool {
     match label {
         "metadata.name" => true,
+        other if res.custom.is_some() => {
+            let selectable = res.custom.as_ref().map(|custom| &custom.selectable);
+            (other == "metadata.namespace" && res.namespaced)
+                || selectable.is_some_and(|fields| fields.iter().any(|field| field == other))
+        }
         "metadata.namespace" => !(res.group.is_empty() && NO_NAMESPACE.contains(&res.kind.as_str())),
         other => names(res).contains(&other),
     }

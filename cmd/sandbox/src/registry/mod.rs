@@ -127,6 +127,23 @@ pub fn prepare_finalize(res: &Resource, old: &Value, new: &mut Value) {
     shape::complete(res, new);
 }
 
+/// Keeps everything of a pod but its ephemeral containers, and counts the generation.
+pub fn prepare_ephemeral_containers(res: &Resource, old: &Value, new: &mut Value) {
+    pod::ephemeral::prepare(old, new);
+    shape::complete(res, new);
+    if Rules::spec_changed(old, new) {
+        meta::next_generation(old, new);
+    }
+}
+
+/// Validates an update of a pod's ephemeral containers.
+#[must_use]
+pub fn validate_ephemeral_containers(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = validate_metadata_update(res, old, new, names::segment_name);
+    errors.extend(pod::ephemeral::validate(old, new));
+    distinct(errors)
+}
+
 /// What is wrong with a new object; empty if nothing is.
 #[must_use]
 pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {

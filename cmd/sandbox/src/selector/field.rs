@@ -58,16 +58,17 @@ impl FieldSelector {
         self
     }
 
-    /// A field that is not set compares as the empty string.
+    /// Whether all comparisons hold; `value` returns the value of a field, empty if it is not set.
     #[must_use]
-    pub fn matches(&self, fields: &[(&'static str, String)]) -> bool {
-        self.terms.iter().all(|term| {
-            let actual = fields
-                .iter()
-                .find(|(name, _)| *name == term.field)
-                .map_or("", |(_, v)| v.as_str());
-            (actual == term.value) == term.equal
-        })
+    pub fn matches(&self, value: impl Fn(&str) -> String) -> bool {
+        let holds = |term: &Term| (value(&term.field) == term.value) == term.equal;
+        self.terms.iter().all(holds)
+    }
+
+    /// Whether a comparison names one of these fields.
+    #[must_use]
+    pub fn names_any(&self, fields: &[String]) -> bool {
+        self.terms.iter().any(|term| fields.contains(&term.field))
     }
 
     /// The one name that is selected, if there is one.
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn compares_and_treats_missing_as_empty() {
-        let fields = [("metadata.name", "a,b".to_owned())];
+        let value = |field: &str| if field == "metadata.name" { "a,b" } else { "" }.to_owned();
         for (text, expected) in [
             ("", true),
             ("metadata.name=a\\,b", true),
@@ -155,7 +156,7 @@ mod tests {
             ("status.phase=", true),
             ("status.phase!=Running,metadata.name=x", false),
         ] {
-            assert_eq!(parse(text).map(|s| s.matches(&fields)), Ok(expected), "{text}");
+            assert_eq!(parse(text).map(|s| s.matches(value)), Ok(expected), "{text}");
         }
     }
 

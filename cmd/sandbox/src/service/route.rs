@@ -190,7 +190,16 @@ fn has_subresource(res: &Resource, subresource: Option<&str>) -> bool {
         None => true,
         Some("status") => res.status,
         Some("scale") => res.scale.is_some(),
-        Some("binding" | "eviction") => res.collection == "pods",
+        Some(
+            "attach"
+            | "binding"
+            | "ephemeralcontainers"
+            | "eviction"
+            | "exec"
+            | "log"
+            | "portforward"
+            | "proxy",
+        ) => res.collection == "pods",
         Some("finalize") => res.collection == "namespaces",
         Some("token") => res.collection == "serviceaccounts",
         Some(_) => false,

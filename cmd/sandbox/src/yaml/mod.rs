@@ -32,6 +32,7 @@ pub struct YamlError(String);
 /// Reads the first document of a body. The duplicates are sentences, as the server puts them.
 pub fn parse(body: &[u8]) -> Result<Parsed, YamlError> {
     let text = String::from_utf8_lossy(body);
+    let (ends_line, length) = (text.ends_with(['\n', '\r', ' ']), text.chars().count());
     let mut reader = Reader::default();
     for event in Parser::new_from_str(&text) {
         let (event, span) = event.map_err(|error| Reader::broken(&error))?;
@@ -39,9 +40,15 @@ pub fn parse(body: &[u8]) -> Result<Parsed, YamlError> {
         match event {
             Event::DocumentEnd | Event::StreamEnd => break,
             Event::Scalar(text, style, anchor, tag) => {
+                let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                // A block scalar at the end of a body without a final line break has none either.
+                let text = match text.strip_suffix('\n') {
+                    Some(cut) if block && !ends_line && span.end.index() >= length => cut,
+                    _ => &text,
+                };
                 let quoted = style != ScalarStyle::Plain;
-                let value = scalar::read(&text, quoted, tag.as_deref()).map_err(YamlError)?;
-                reader.put(value, anchor, line, &text)?;
+                let value = scalar::read(text, quoted, tag.as_deref()).map_err(YamlError)?;
+                reader.put(value, anchor, line, text)?;
             }
             Event::SequenceStart(anchor, _) => reader.open(Node::List(Vec::new()), anchor)?,
             Event::MappingStart(anchor, _) => reader.open(Node::Map(Map::new(), None), anchor)?,

@@ -27,6 +27,20 @@ fn reads_what_manifests_hold() {
 }
 
 #[test]
+fn block_scalar_without_final_line_break_gets_none() {
+    for (text, expected) in [
+        ("a: |\n  x", json!({"a": "x"})),
+        ("a: |\n  x\n", json!({"a": "x\n"})),
+        ("a: |+\n  x\n  y", json!({"a": "x\ny"})),
+        ("a: >\n  x\n  y", json!({"a": "x y"})),
+        ("a: |\n  x\nb: x", json!({"a": "x\n", "b": "x"})),
+        ("a: |-\n  x", json!({"a": "x"})),
+    ] {
+        assert_eq!(value(text), expected, "{text:?}");
+    }
+}
+
+#[test]
 fn scalars_are_those_of_yaml_1_1() {
     for (text, expected) in [
         ("yes", json!(true)),

@@ -237,3 +237,156 @@ async fn crd_without_served_version_is_deleted() {
     let (status, left) = get(&service, &format!("{CRDS}/widgets.x.io")).await;
     assert_eq!(status, 404, "{left}");
 }
+
+fn colored(selectable: &Value) -> Value {
+    let mut version = version("v1", true, true);
+    version["schema"]["openAPIV3Schema"] = json!({"type": "object", "properties": {"spec": {"type": "object",
+        "properties": {"color": {"type": "string", "default": "red"}, "size": {"type": "integer"},
+            "parts": {"type": "array", "items": {"type": "string"}}}}}});
+    version["selectableFields"] = selectable.clone();
+    crd("widgets", "x.io", "Widget", &json!([version]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn selectable_fields_select_in_list_watch_and_deletecollection() {
+    let service = sandbox().service();
+    define(
+        &service,
+        &colored(&json!([{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.size"}])),
+    )
+    .await;
+    let red = format!("{WIDGETS}?fieldSelector=spec.color%3Dred");
+    let mut events = watch(&service, &format!("{red}&watch=1&timeoutSeconds=60")).await;
+    for (name, spec) in [("a", json!({"size": 1})), ("b", json!({"color": "blue"}))] {
+        let mut widget = widget(name);
+        widget["spec"] = spec;
+        let (status, answer) = send(&service, Method::POST, WIDGETS, &widget).await;
+        assert_eq!(status, 201, "{answer}");
+    }
+    assert_eq!(names(&get(&service, &red).await.1), ["a"]);
+    let sized = format!("{WIDGETS}?fieldSelector=spec.size%3D1,metadata.name%3Da");
+    assert_eq!(names(&get(&service, &sized).await.1), ["a"]);
+    let change = json!({"spec": {"color": "red"}});
+    let (status, answer) = send(&service, Method::PATCH, &format!("{WIDGETS}/b"), &change).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(events.brief().await.as_deref(), Some("ADDED a"));
+    assert_eq!(events.brief().await.as_deref(), Some("ADDED b"));
+    let (status, answer) = get(&service, &format!("{WIDGETS}?fieldSelector=spec.parts%3Dx")).await;
+    assert_eq!(
+        (status, &answer["message"]),
+        (400, &json!("field label not supported: spec.parts"))
+    );
+    let (status, _) = send(&service, Method::DELETE, &sized, &Value::Null).await;
+    assert_eq!(status, 200);
+    assert_eq!(names(&get(&service, WIDGETS).await.1), ["b"]);
+    let (_, document) = get(&service, "/openapi/v3/apis/x.io/v1").await;
+    let extension = &document["components"]["schemas"]["io.x.v1.Widget"]["x-kubernetes-selectable-fields"];
+    assert_eq!(
+        *extension,
+        json!([{"fieldPath": "spec.color"}, {"fieldPath": "spec.size"}])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn invalid_selectable_fields_are_rejected() {
+    let service = sandbox().service();
+    for (path, reason, why) in [
+        ("", "FieldValueRequired", ""),
+        (
+            "spec.color",
+            "FieldValueInvalid",
+            "is an invalid path: expected [ or . but got: spec",
+        ),
+        (
+            ".spec.shade",
+            "FieldValueInvalid",
+            "is an invalid path: does not refer to a valid field",
+        ),
+        (
+            ".spec.",
+            "FieldValueInvalid",
+            "is an invalid path: unexpected end of JSON path",
+        ),
+        (
+            ".spec['color']",
+            "FieldValueInvalid",
+            "is an invalid path: array notation is not allowed",
+        ),
+        (
+            ".spec.parts",
+            "FieldValueInvalid",
+            "must point to a field of type string, boolean or integer",
+        ),
+    ] {
+        let (status, answer) = send(
+            &service,
+            Method::POST,
+            CRDS,
+            &colored(&json!([{"jsonPath": path}])),
+        )
+        .await;
+        let cause = &answer["details"]["causes"][0];
+        assert_eq!(
+            (status, cause["reason"].as_str()),
+            (422, Some(reason)),
+            "{path}: {answer}"
+        );
+        assert_eq!(cause["field"], "spec.selectableFields[0].jsonPath");
+        assert!(
+            cause["message"]
+                .as_str()
+                .is_some_and(|message| message.contains(why)),
+            "{answer}"
+        );
+    }
+    let twice = json!([{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.color"}]);
+    let (_, answer) = send(&service, Method::POST, CRDS, &colored(&twice)).await;
+    assert_eq!(
+        answer["details"]["causes"][0]["reason"], "FieldValueDuplicate",
+        "{answer}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_ends_when_the_spec_of_its_definition_changes() {
+    let service = sandbox().service();
+    define(&service, &widgets()).await;
+    let mut events = watch(&service, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
+    let path = format!("{CRDS}/widgets.x.io");
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(send(&service, Method::PATCH, &path, &labels).await.0, 200);
+    send(&service, Method::POST, WIDGETS, &widget("a")).await;
+    assert_eq!(
+        events.brief().await.as_deref(),
+        Some("ADDED a"),
+        "metadata replaces nothing"
+    );
+    let change = json!({"spec": {"names": {"shortNames": ["wd"]}}});
+    assert_eq!(send(&service, Method::PATCH, &path, &change).await.0, 200);
+    let (end, seconds) = elapsed(events.brief()).await;
+    assert!(end.is_none() && seconds < 60, "{seconds} seconds later: {end:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn conversion_webhook_between_versions_is_rejected() {
+    let service = sandbox().service();
+    let conversion = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
+        "clientConfig": {"url": "https://localhost:1/convert"}}});
+    let mut one = widgets();
+    one["spec"]["conversion"] = conversion.clone();
+    define(&service, &one).await;
+    let mut two = crd(
+        "gears",
+        "x.io",
+        "Gear",
+        &json!([version("v1", true, true), version("v2", true, false)]),
+    );
+    two["spec"]["conversion"] = conversion;
+    let (status, answer) = send(&service, Method::POST, CRDS, &two).await;
+    let cause = &answer["details"]["causes"][0];
+    assert_eq!(
+        (status, cause["field"].as_str()),
+        (422, Some("spec.conversion.strategy")),
+        "{answer}"
+    );
+}

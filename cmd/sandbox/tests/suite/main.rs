@@ -7,6 +7,7 @@ mod client;
 mod definitions;
 mod history;
 mod invariants;
+mod pods;
 mod races;
 mod repeatable;
 mod sockets;

@@ -223,7 +223,10 @@ impl<'a> Gate<'a> {
 
     /// Whether the objects are those of the resource, and not of a kind that the subresource has for itself.
     fn is_of_the_resource(&self) -> bool {
-        matches!(self.subresource, "" | "status" | "finalize")
+        matches!(
+            self.subresource,
+            "" | "status" | "finalize" | "ephemeralcontainers"
+        )
     }
 
     /// An object of one resource as another one serves it.

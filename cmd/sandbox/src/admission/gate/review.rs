@@ -107,6 +107,8 @@ impl Review<'_> {
             && gate.call.res.collection == "pods"
         {
             registry::tolerate_node_trouble(object);
+            gate.api
+                .set_service_account(&gate.call.res, &gate.call.namespace, object)?;
             gate.api.set_priority(&gate.call.res, object)?;
         }
         Ok(())

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::apiextensions::definition::names;
 use crate::apiextensions::structural;
-use crate::field::FieldError;
+use crate::field::{FieldError, Wrong};
 use crate::registry::json::{flag, list, text};
 use crate::registry::names::{dns_1035_label, dns_subdomain};
 use crate::registry::webhooks;
@@ -43,7 +43,7 @@ pub(crate) fn validate(spec: &Value) -> Vec<FieldError> {
         }
     }
     errors.extend(names::validate(&spec["names"], "spec.names"));
-    conversion(&spec["conversion"], &mut errors);
+    conversion(spec, &mut errors);
     if flag(&spec["preserveUnknownFields"]) {
         errors.push(FieldError::invalid(
             "spec.preserveUnknownFields",
@@ -66,6 +66,15 @@ fn versions(spec: &Value, errors: &mut Vec<FieldError>) {
     }
     let mut seen = BTreeSet::new();
     let mut unique = true;
+    // A part that all versions share is validated once, at the top of the spec.
+    let shared = |key: &str| versions.iter().all(|version| version[key] == versions[0][key]);
+    let (shared_schema, shared_scale) = (shared("schema"), shared("subresources"));
+    let (shared_columns, shared_fields) = (shared("additionalPrinterColumns"), shared("selectableFields"));
+    let place = |shared: bool, i: usize| match (shared, i) {
+        (false, _) => Some(format!("spec.versions[{i}]")),
+        (true, 0) => Some("spec".to_owned()),
+        (true, _) => None,
+    };
     for (i, version) in versions.iter().enumerate() {
         let path = format!("spec.versions[{i}]");
         let name = text(&version["name"]);
@@ -82,28 +91,30 @@ fn versions(spec: &Value, errors: &mut Vec<FieldError>) {
             ));
         }
         let schema = &version["schema"]["openAPIV3Schema"];
-        if !schema.is_null() {
-            let path = if versions.len() == 1 {
-                "spec.validation.openAPIV3Schema".to_owned()
-            } else {
-                format!("{path}.schema.openAPIV3Schema")
-            };
-            let status = version["subresources"]["status"].is_object();
-            errors.extend(structural::check(schema, &path, status));
+        if !schema.is_null()
+            && let Some(path) = place(shared_schema, i)
+        {
+            let key = if shared_schema { "validation" } else { "schema" };
+            let status = |version: &Value| version["subresources"]["status"].is_object();
+            let status = status(version) || (shared_schema && versions.iter().any(status));
+            errors.extend(structural::check(
+                schema,
+                &format!("{path}.{key}.openAPIV3Schema"),
+                status,
+            ));
         }
-        // What a single version says is kept, and so complained about, at the top.
-        let path = if versions.len() == 1 {
-            "spec".to_owned()
-        } else {
-            path
-        };
-        scale(
-            &version["subresources"]["scale"],
-            &format!("{path}.subresources"),
-            errors,
-        );
-        for (j, column) in list(&version["additionalPrinterColumns"]).iter().enumerate() {
-            printer_column(column, &format!("{path}.additionalPrinterColumns[{j}]"), errors);
+        if let Some(path) = place(shared_scale, i) {
+            let path = format!("{path}.subresources");
+            scale(&version["subresources"]["scale"], &path, errors);
+        }
+        if let Some(path) = place(shared_columns, i) {
+            for (j, column) in list(&version["additionalPrinterColumns"]).iter().enumerate() {
+                printer_column(column, &format!("{path}.additionalPrinterColumns[{j}]"), errors);
+            }
+        }
+        if let Some(path) = place(shared_fields, i) {
+            let path = format!("{path}.selectableFields");
+            selectable_fields(list(&version["selectableFields"]), schema, &path, errors);
         }
     }
     if !unique {
@@ -153,6 +164,79 @@ fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Validates `selectableFields`: paths to fields of a simple type, each once.
+fn selectable_fields(fields: &[Value], schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    const MAX: usize = 8;
+    let mut seen = BTreeSet::new();
+    for (i, field) in fields.iter().enumerate() {
+        let at = format!("{path}[{i}].jsonPath");
+        let given = text(&field["jsonPath"]);
+        if given.is_empty() {
+            errors.push(FieldError::required(at, ""));
+            continue;
+        }
+        let found = match selected_schema(given, schema) {
+            Ok(found) => found,
+            Err(why) => {
+                errors.push(FieldError::invalid(
+                    at,
+                    given,
+                    format!("is an invalid path: {why}"),
+                ));
+                continue;
+            }
+        };
+        if given.split('.').nth(1) == Some("metadata") {
+            let why = "must not point to fields in metadata";
+            errors.push(FieldError::invalid(at.clone(), given, why));
+        }
+        if !matches!(text(&found["type"]), "string" | "boolean" | "integer") {
+            let why = "must point to a field of type string, boolean or integer. Enum string fields and strings with \
+                       formats are allowed.";
+            errors.push(FieldError::invalid(at.clone(), given, why));
+        }
+        if !seen.insert(given) {
+            errors.push(FieldError::duplicate(at, given));
+        }
+    }
+    if seen.len() > MAX {
+        errors.push(FieldError::new(path, Wrong::TooMany(seen.len(), MAX), ""));
+    }
+}
+
+/// Returns the schema that a path such as `.spec.color` refers to, or the reason why it is not a path of the schema.
+fn selected_schema<'s>(path: &str, schema: &'s Value) -> Result<&'s Value, String> {
+    let unknown = || "does not refer to a valid field".to_owned();
+    if let Some(first) = path
+        .split(['.', '[', ']'])
+        .next()
+        .filter(|first| !first.is_empty())
+    {
+        return Err(format!("expected [ or . but got: {first}"));
+    }
+    let mut found = schema;
+    for name in path.split('.').skip(1) {
+        let (name, rest) = name.split_at(name.find(['[', ']']).unwrap_or(name.len()));
+        if name.is_empty() && rest.is_empty() {
+            return Err("unexpected end of JSON path".to_owned());
+        }
+        found = match (found.get("properties"), found.get("additionalProperties")) {
+            (Some(properties), _) => properties.get(name).ok_or_else(unknown)?,
+            (None, Some(values)) => values,
+            (None, None) => return Err(unknown()),
+        };
+        match rest.chars().next() {
+            Some('[') => return Err("array notation is not allowed".to_owned()),
+            Some(other) => return Err(format!("expected [ or . but got: {other}")),
+            None => {}
+        }
+    }
+    if path.starts_with(['[', ']']) {
+        return Err("array notation is not allowed".to_owned());
+    }
+    Ok(found)
+}
+
 fn printer_column(column: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const TYPES: &str = "must be one of boolean,date,integer,number,string";
     const FORMATS: [&str; 9] = [
@@ -187,8 +271,9 @@ fn printer_column(column: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
+fn conversion(spec: &Value, errors: &mut Vec<FieldError>) {
     const PATH: &str = "spec.conversion";
+    let conversion = &spec["conversion"];
     let webhook = &conversion["webhook"];
     match text(&conversion["strategy"]) {
         "None" if webhook.is_null() => {}
@@ -214,6 +299,12 @@ fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
                     format!("{PATH}.conversionReviewVersions"),
                     "",
                 ));
+            }
+            // Objects of a single version are never converted.
+            if list(&spec["versions"]).len() > 1 {
+                let why = "the sandbox does not call conversion webhooks: use None, which changes only the apiVersion, \
+                           or define one version";
+                errors.push(FieldError::invalid(format!("{PATH}.strategy"), "Webhook", why));
             }
         }
         "" => errors.push(FieldError::required(format!("{PATH}.strategy"), "")),

@@ -153,8 +153,8 @@ impl Schema {
     }
 }
 
-/// FNV-1a: nobody gains anything by a collision here.
-fn fingerprint(text: &str) -> u64 {
+/// The FNV-1a hash of a text; never 0.
+pub(crate) fn fingerprint(text: &str) -> u64 {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });

@@ -63,6 +63,25 @@ pub(crate) fn init(
     }
 }
 
+/// Validates the ephemeral containers like containers; no name is that of another container.
+pub(crate) fn ephemeral(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let others = ["containers", "initContainers"];
+    let others = others.iter().flat_map(|kind| list(&spec[*kind]));
+    let mut seen = others.map(|other| text(&other["name"]).to_owned()).collect();
+    let around = Surroundings {
+        volumes: list(&spec["volumes"])
+            .iter()
+            .map(|volume| text(&volume["name"]))
+            .collect(),
+        grace_period: 0,
+    };
+    for (i, container) in list(&spec["ephemeralContainers"]).iter().enumerate() {
+        let path = format!("{path}[{i}]");
+        common(container, &around, &path, errors);
+        unique(container, &mut seen, &path, errors);
+    }
+}
+
 fn unique(container: &Value, seen: &mut BTreeSet<String>, path: &str, errors: &mut Vec<FieldError>) {
     let name = text(&container["name"]);
     if !seen.insert(name.to_owned()) {

@@ -2,9 +2,11 @@
 
 pub(crate) mod admission;
 pub(crate) mod affinity;
+pub(crate) mod connect;
 pub(crate) mod container;
 pub(crate) mod defaults;
 pub(crate) mod environment;
+pub(crate) mod ephemeral;
 pub(crate) mod gated;
 pub(crate) mod probe;
 pub(crate) mod resources;

@@ -1,0 +1,90 @@
+//! The subresource `ephemeralcontainers` of pods. Mirrors `podEphemeralContainersStrategy`.
+
+use serde_json::Value;
+
+use crate::field::{FieldError, Wrong};
+use crate::registry::json::{keep, list, remove, section, set, text};
+use crate::registry::pod::{container, validate};
+
+/// Fields that containers have and ephemeral containers must not set.
+const FORBIDDEN: [&str; 9] = [
+    "lifecycle",
+    "livenessProbe",
+    "ports",
+    "readinessProbe",
+    "resizePolicy",
+    "resources",
+    "restartPolicy",
+    "restartPolicyRules",
+    "startupProbe",
+];
+
+/// Keeps everything of the old pod but its ephemeral containers.
+pub(crate) fn prepare(old: &Value, new: &mut Value) {
+    let sent = std::mem::replace(new, old.clone());
+    keep(&sent["metadata"], &mut new["metadata"], "managedFields");
+    match list(&sent["spec"]["ephemeralContainers"]) {
+        [] => {
+            if let Some(spec) = section(new, "spec") {
+                remove(spec, "ephemeralContainers");
+            }
+        }
+        containers => set(&mut new["spec"], "ephemeralContainers", containers.to_vec()),
+    }
+}
+
+/// Validates the ephemeral containers of a pod; those that exist cannot change.
+pub(crate) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
+    const PATH: &str = "spec.ephemeralContainers";
+    let mut errors = validate::pod_only(new);
+    if !new["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_null() {
+        errors.push(FieldError::forbidden(
+            "",
+            "static pods do not support ephemeral containers",
+        ));
+    }
+    let (old, spec) = (list(&old["spec"]["ephemeralContainers"]), &new["spec"]);
+    let new = list(&spec["ephemeralContainers"]);
+    let others = ["containers", "initContainers"];
+    let others = others.iter().flat_map(|kind| list(&spec[*kind]));
+    let others: Vec<&Value> = others.map(|container| &container["name"]).collect();
+    container::ephemeral(spec, PATH, &mut errors);
+    for (i, container) in new.iter().enumerate() {
+        let path = format!("{PATH}[{i}]");
+        let target = text(&container["targetContainerName"]);
+        if !target.is_empty() && !others.contains(&&container["targetContainerName"]) {
+            let path = format!("{path}.targetContainerName");
+            errors.push(FieldError::new(path, Wrong::NotFound(target.into()), ""));
+        }
+        let mut forbid = |path: String| {
+            errors.push(FieldError::forbidden(
+                path,
+                "cannot be set for an Ephemeral Container",
+            ));
+        };
+        for key in FORBIDDEN {
+            let empty = container[key].as_object().is_some_and(serde_json::Map::is_empty);
+            if !container[key].is_null() && !empty {
+                forbid(format!("{path}.{key}"));
+            }
+        }
+        for (j, mount) in list(&container["volumeMounts"]).iter().enumerate() {
+            for key in ["subPath", "subPathExpr"] {
+                if !text(&mount[key]).is_empty() {
+                    forbid(format!("{path}.volumeMounts[{j}].{key}"));
+                }
+            }
+        }
+    }
+    for before in old {
+        let name = text(&before["name"]);
+        let verb = match new.iter().find(|after| after["name"] == before["name"]) {
+            None => "removed",
+            Some(after) if after != before => "changed",
+            Some(_) => continue,
+        };
+        let why = format!("existing ephemeral containers {name:?} may not be {verb}\n");
+        errors.push(FieldError::forbidden(PATH, why));
+    }
+    errors
+}
