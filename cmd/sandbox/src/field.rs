@@ -1,6 +1,6 @@
-//! Field errors: what is wrong with one field of an object, in the words that clients match on.
+//! Field errors of validation. Mirrors `field.Error` of apimachinery.
 //!
-//! A list of these becomes the `causes` and the message of a 422 `Invalid` status.
+//! They become the `causes` and the message of a 422 `Invalid` status.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -8,45 +8,45 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// What is wrong with a field.
+/// The type of a field error.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wrong {
     /// A required field is missing or empty.
     Required,
-    /// The value breaks a rule.
+    /// The value violates a rule.
     Invalid(Value),
-    /// The value is of another type.
+    /// The value has another type.
     TypeInvalid(Value),
-    /// The value breaks a rule, and would say less than the detail does.
+    /// The value violates a rule, and the message leaves it out.
     InvalidHidden,
-    /// The value must be unique in its list, and is not.
+    /// The value is a duplicate in its list.
     Duplicate(Value),
-    /// The same, of a value that would say less than its place does.
+    /// A duplicate whose message leaves out the value.
     DuplicateHidden,
-    /// The value is none of those that are allowed.
+    /// The value is not one of the supported values.
     NotSupported(Value, Vec<Cow<'static, str>>),
-    /// The field may not be set (or changed) here.
+    /// The field must not be set or changed.
     Forbidden,
     /// The value is too long; the limit in bytes or characters.
     TooLong(usize),
-    /// The list has too many items: how many there are, and how many may be.
+    /// The list has too many items: their number and the limit.
     TooMany(usize, usize),
-    /// Something else refers to this value, and it was not found.
+    /// A referenced value was not found.
     NotFound(Value),
 }
 
-/// One wrong field: where, what, and why.
+/// A field error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldError {
     /// The path, such as `spec.template.spec.containers[0].name`.
     pub field: String,
-    /// What is wrong.
+    /// The type of the error.
     pub wrong: Wrong,
-    /// Why, in a few words; may be empty.
+    /// The detail; may be empty.
     pub detail: String,
 }
 
-/// The same thing is only said once; the rest keeps its order.
+/// Removes duplicate errors, and keeps the order.
 #[must_use]
 pub fn distinct(mut errors: Vec<FieldError>) -> Vec<FieldError> {
     if errors.len() > 1 {
@@ -56,24 +56,24 @@ pub fn distinct(mut errors: Vec<FieldError>) -> Vec<FieldError> {
     errors
 }
 
-/// `FieldError::invalid` and friends, so that rules read as one line.
+/// Constructors of the common errors.
 impl FieldError {
     /// A required field is missing.
     pub fn required(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::new(field, Wrong::Required, detail)
     }
 
-    /// The value breaks a rule.
+    /// The value violates a rule.
     pub fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self::new(field, Wrong::Invalid(value.into()), detail)
     }
 
-    /// The value stands twice in its list.
+    /// The value is a duplicate.
     pub fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::new(field, Wrong::Duplicate(value.into()), "")
     }
 
-    /// The value is none of `allowed`.
+    /// The value is not one of `allowed`.
     pub fn not_supported(
         field: impl Into<String>,
         value: impl Into<Value>,
@@ -89,7 +89,7 @@ impl FieldError {
         )
     }
 
-    /// The field may not be set or changed.
+    /// The field must not be set or changed.
     pub fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::new(field, Wrong::Forbidden, detail)
     }
@@ -99,7 +99,7 @@ impl FieldError {
         Self::new(field, Wrong::TooLong(limit), "")
     }
 
-    /// Any other combination.
+    /// An error of any type.
     pub fn new(field: impl Into<String>, wrong: Wrong, detail: impl Into<String>) -> Self {
         Self {
             field: field.into(),
@@ -108,7 +108,7 @@ impl FieldError {
         }
     }
 
-    /// The machine-readable reason of the cause.
+    /// Returns the reason of the cause.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self.wrong {
@@ -124,7 +124,7 @@ impl FieldError {
         }
     }
 
-    /// The message without the field's path, as it stands in a cause.
+    /// Returns the message without the path, as in a cause.
     #[must_use]
     pub fn body(&self) -> String {
         let head = match &self.wrong {
@@ -179,14 +179,14 @@ fn plural(count: usize, noun: &str) -> String {
     }
 }
 
-/// Strings in quotes, everything else as compact JSON.
+/// Strings in quotes, other values as compact JSON.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(s) => format!("{s:?}"),
         other => other.to_string(),
     }
 }
-/// The JSON type of a value, as messages name it.
+/// Returns the JSON type of a value, as messages name it.
 #[must_use]
 pub fn json_type(value: &Value) -> &'static str {
     match value {

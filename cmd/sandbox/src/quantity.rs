@@ -1,7 +1,7 @@
-//! Amounts such as `500m`, `1.5Gi` and `12e6`: reading, comparing, and the one text in which the server writes each.
+//! Quantities such as `500m`, `1.5Gi` and `12e6`: parsing, comparison, and the canonical form.
 //!
-//! The server stores the canonical form (no fraction, the largest suffix that loses nothing, never finer than a
-//! billionth), so that `0.5` and `500m` are one value, and writing the other one changes nothing.
+//! Mirrors `apimachinery/pkg/api/resource`. The server stores the canonical form (no fraction, the largest suffix without
+//! loss, at most nano precision), so that `0.5` and `500m` are equal.
 
 use serde_json::Value;
 use thiserror::Error;
@@ -13,22 +13,22 @@ const SUFFIX: NoQuantity = NoQuantity::Unreadable("unable to parse quantity's su
 
 const ONE: i128 = 1_000_000_000;
 const MILLI: i128 = 1_000_000;
-/// Binary amounts end here, as they do on the server.
+/// The maximum of binary quantities, as on the server.
 const LARGEST_BINARY: i128 = i64::MAX as i128 * ONE;
 
-/// The suffixes in steps of 1000, from billionths on.
+/// The decimal suffixes, from nano on.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
-/// The suffixes in steps of 1024, from one on.
+/// The binary suffixes, from one on.
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// An amount as a whole number of billionths, the finest grain there is.
+/// A quantity as a whole number of nanos, the finest precision.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantity {
     nanos: i128,
     form: Form,
 }
 
-/// How a suffix was written, and so how the canonical text writes it.
+/// The suffix format, which the canonical form keeps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Form {
     Decimal,
@@ -36,19 +36,19 @@ enum Form {
     Binary,
 }
 
-/// Why a text is no amount.
+/// The error of an invalid quantity.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum NoQuantity {
-    /// It is not written like one; the server's words.
+    /// The text is malformed; the message is the server's.
     #[error("{0}")]
     Unreadable(&'static str),
-    /// It is one to the server, and beyond what fits 128 bits of billionths.
+    /// The server accepts the quantity, but it does not fit 128 bits of nanos.
     #[error("the quantity is too large")]
     TooLarge,
 }
 
 impl Quantity {
-    /// Reads an amount as it stands in a decoded object: a text, or a bare number.
+    /// Parses a quantity of a decoded object: a string or a number.
     #[must_use]
     pub fn read(value: &Value) -> Option<Self> {
         match value {
@@ -58,7 +58,7 @@ impl Quantity {
         }
     }
 
-    /// Reads the text of an amount.
+    /// Parses a quantity.
     pub fn parse(text: &str) -> Result<Self, NoQuantity> {
         let (sign, unsigned) = match text.strip_prefix('-') {
             Some(rest) => (-1, rest),
@@ -80,19 +80,19 @@ impl Quantity {
         })
     }
 
-    /// Whether it is the larger amount, however both are written.
+    /// Whether the quantity is larger, in any format.
     #[must_use]
     pub fn exceeds(self, other: Self) -> bool {
         self.nanos > other.nanos
     }
 
-    /// Whether both are the same amount, however they are written.
+    /// Whether both quantities are equal, in any format.
     #[must_use]
     pub fn equals(self, other: Self) -> bool {
         self.nanos == other.nanos
     }
 
-    /// A number of pieces.
+    /// Returns a number of objects.
     #[must_use]
     pub fn whole(pieces: usize) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Quantity {
         }
     }
 
-    /// The sum of two amounts. It is written as the first one, unless that is nothing.
+    /// Returns the sum in the format of the first quantity, unless that is zero.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -110,25 +110,25 @@ impl Quantity {
         }
     }
 
-    /// Whether it is more than nothing.
+    /// Whether the quantity is positive.
     #[must_use]
     pub fn is_positive(self) -> bool {
         self.nanos > 0
     }
 
-    /// Whether it is less than nothing.
+    /// Whether the quantity is negative.
     #[must_use]
     pub fn is_negative(self) -> bool {
         self.nanos < 0
     }
 
-    /// Whether it is a whole number, seen in thousandths as the server does.
+    /// Whether the quantity is an integer, at milli precision as on the server.
     #[must_use]
     pub fn is_whole(self) -> bool {
         self.round_to_milli().nanos % ONE == 0
     }
 
-    /// Rounded up to thousandths, the grain of resource lists.
+    /// Rounds up to milli, the precision of resource lists.
     #[must_use]
     pub fn round_to_milli(self) -> Self {
         Self {
@@ -137,13 +137,13 @@ impl Quantity {
         }
     }
 
-    /// The canonical text.
+    /// Returns the canonical form.
     #[must_use]
     pub fn text(self) -> String {
         if self.nanos == 0 {
             return "0".to_owned();
         }
-        // Small or broken binary amounts are shown in tens, where they lose nothing.
+        // Small or fractional binary quantities are written in decimal form, which is exact.
         if self.form == Form::Binary && self.nanos.abs() >= 1024 * ONE && self.nanos % ONE == 0 {
             let (number, suffix) = largest_unit(self.nanos / ONE, 1024, BINARY.len());
             return format!("{number}{}", BINARY.get(suffix).unwrap_or(&""));
@@ -161,14 +161,14 @@ impl Quantity {
     }
 }
 
-/// Letters, then perhaps a signed number.
+/// Letters, then an optional signed number.
 fn is_suffix(suffix: &str) -> bool {
     let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
     let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
     digits.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The form, and the power of two for binary suffixes, of ten for all others.
+/// Returns the format, and the power of two of a binary suffix or the power of ten of another one.
 fn read_suffix(suffix: &str) -> Result<(Form, i32), NoQuantity> {
     let step = |known: &[&str]| {
         let at = known.iter().position(|known| *known == suffix)?;
@@ -184,7 +184,7 @@ fn read_suffix(suffix: &str) -> Result<(Form, i32), NoQuantity> {
     Ok((Form::Exponent, exponent.parse().map_err(|_| SUFFIX)?))
 }
 
-/// The amount in billionths, or nothing where that does not fit.
+/// Returns the quantity in nanos, or `None` if it does not fit.
 fn nanos(whole: &str, fraction: &str, form: Form, power: i32) -> Option<i128> {
     let digits: i128 = match format!("{whole}{fraction}").trim_start_matches('0') {
         "" => return Some(0),
@@ -201,14 +201,14 @@ fn nanos(whole: &str, fraction: &str, form: Form, power: i32) -> Option<i128> {
     let power = power.saturating_add(9).saturating_sub(places);
     let factor = 10_i128.checked_pow(power.unsigned_abs());
     if power < 0 {
-        // Beyond 38 places only the least amount is left.
+        // Beyond 38 digits only the smallest quantity is left.
         Some(factor.map_or(1, |factor| divide_up(digits, factor)))
     } else {
         digits.checked_mul(factor?)
     }
 }
 
-/// Rounds away from zero: whoever asks for a little gets a little.
+/// Rounds away from zero.
 fn divide_up(number: i128, by: i128) -> i128 {
     let quotient = number / by;
     if number % by == 0 {
@@ -218,7 +218,7 @@ fn divide_up(number: i128, by: i128) -> i128 {
     }
 }
 
-/// Divides by `base` while nothing is lost and there is a suffix left; returns the rest and how often.
+/// Divides by `base` while the division is exact and a suffix is left; returns the quotient and the number of divisions.
 fn largest_unit(mut number: i128, base: i128, suffixes: usize) -> (i128, usize) {
     let mut step = 0;
     while step + 1 < suffixes && number % base == 0 {

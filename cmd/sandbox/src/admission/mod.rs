@@ -3,7 +3,7 @@
 //! Mirrors the plugins `NamespaceLifecycle`, `OwnerReferencesPermissionEnforcement`, `Priority`, `ResourceQuota`,
 //! `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`.
 
-pub(crate) mod gate;
+pub(crate) mod dispatcher;
 pub(crate) mod namespace_lifecycle;
 pub(crate) mod owner_references;
 pub(crate) mod priority;

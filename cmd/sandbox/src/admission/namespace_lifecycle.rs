@@ -1,13 +1,13 @@
-//! Namespaces: what may be created in them, and how they go away with all that is in them.
+//! The admission plugin `NamespaceLifecycle`, and the deletion of namespaces.
 //!
-//! On a cluster a controller empties a namespace that is marked for deletion. There is none here, so the API does it
-//! itself, in the request that marks it (see `emptying`).
+//! On a cluster the namespace controller deletes the content of a terminating namespace. Here the request that marks the
+//! namespace does it (see `emptying`).
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::admission::gate::{Gate, Plain};
+use crate::admission::dispatcher::{Dispatcher, Plain};
 use crate::admission::webhook;
 use crate::endpoints::delete::{DeleteOptions, Outcome, check_container_preconditions, gc_finalizers};
 use crate::endpoints::update::Part;
@@ -18,13 +18,13 @@ use crate::storage::{Object, StoreError};
 use crate::{fieldmanager, meta};
 
 pub(crate) const NAMESPACES: &str = "namespaces";
-/// How often a deletion that lost a race against a write starts over.
+/// Attempts of a deletion that races with writes.
 const ATTEMPTS: usize = 16;
-/// The namespaces that exist from the start; the first three cannot be deleted.
+/// Namespaces of every cluster; the first three cannot be deleted.
 const INITIAL: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 impl Api {
-    /// What every cluster has before anybody asks.
+    /// Creates the objects that every cluster has.
     pub(crate) fn bootstrap(&self) {
         let create = |plural: &str, namespace: &str, object: Value| {
             let Some(res) = self.registry().find("", "v1", plural) else {
@@ -64,7 +64,7 @@ impl Api {
         );
     }
 
-    /// Nothing is created in a namespace that does not exist or is going away.
+    /// Rejects a create in a namespace that does not exist or is terminating.
     pub(crate) fn check_namespace_open(&self, res: &Resource, name: &str, namespace: &str) -> Result<()> {
         match self.store.get(NAMESPACES, namespace) {
             Some(ns) if !ns.terminating => Ok(()),
@@ -99,7 +99,7 @@ impl Api {
         self.mark_namespace(res, name, options)
     }
 
-    /// The first request only marks it, even if nothing holds it.
+    /// The first request only marks the namespace, even without finalizers.
     fn mark_namespace(&self, res: &Resource, name: &str, options: &DeleteOptions) -> Result<Outcome> {
         for _ in 0..ATTEMPTS {
             let current = self
@@ -109,7 +109,7 @@ impl Api {
             let mut next = Self::served(res, &current);
             check_container_preconditions(res, &next, options)?;
             self.mark(&mut next);
-            // A namespace does not say for how long it may go on.
+            // Namespaces have no grace period.
             meta::set(&mut next, "deletionGracePeriodSeconds", Value::Null);
             meta::set_path(&mut next, "status.phase", "Terminating".into());
             let finalizers = gc_finalizers(res, &next, options);
@@ -131,7 +131,7 @@ impl Api {
         Err(ApiError::modified(res, name))
     }
 
-    /// While its content is being removed, a second request changes nothing; after that it is an object like any other.
+    /// While the content is being deleted, a second request changes nothing; after that a namespace is deleted like any object.
     fn delete_again(
         &self,
         res: &Resource,
@@ -149,18 +149,17 @@ impl Api {
         Ok(Outcome::Marked(present.clone()))
     }
 
-    /// Deletes as far as it can be done now, however many others write the object meanwhile: each of them can do so a
-    /// number of times only before it is gone or marked.
+    /// Deletes an object as far as possible, and retries when it races with writes.
     pub(crate) fn delete_for_good(&self, res: &Resource, namespace: &str, name: &str) {
         let options = DeleteOptions::background();
-        // One that is gone, or waits for its finalizers, is as deleted as it can be.
+        // An object that is gone or waits for its finalizers needs no further deletion.
         while self
             .delete_object(res, namespace, name, &options)
             .is_err_and(|error| error.code == 409)
         {}
     }
 
-    /// What follows from an object's removal: the container that waited for it may go.
+    /// Completes the deletion of the namespace or CRD that waited for a removed object.
     pub(crate) fn after_removal(&self, res: &Resource, removed: &Arc<Object>) {
         if let Some((namespace, _)) = removed.key.split_once('/') {
             self.refurnish_namespace(res, namespace, &removed.key);
@@ -173,7 +172,7 @@ impl Api {
             self.aggregate_roles();
         }
         if matches!(res.collection.as_str(), webhook::MUTATING | webhook::VALIDATING) {
-            self.refresh_hooks();
+            self.refresh_webhooks();
         }
         if res.collection == crate::apiextensions::establish::COLLECTION {
             self.crd_removed();
@@ -182,9 +181,9 @@ impl Api {
         }
     }
 
-    /// PUT of `/finalize`: an update that may take the finalizers of the spec away.
-    pub(crate) async fn finalize_namespace(&self, gate: &Gate<'_>) -> Result<Reply> {
-        let call = gate.call;
+    /// PUT of `/finalize`: an update that may remove the finalizers of the spec.
+    pub(crate) async fn finalize_namespace(&self, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
+        let call = dispatcher.call;
         let dry_run = call.dry_run("UpdateOptions")?;
         let writer = self.writer(call, "UpdateOptions", Some("finalize"))?;
         let decode::Decoded { value, warnings } = decode::body(call, "UpdateOptions")?;
@@ -195,11 +194,11 @@ impl Api {
             fieldmanager::track(&call.res, &writer, Some(old), &mut value);
             Ok(value)
         };
-        let updated = gate.update(Part::Finalize, dry_run, Plain(produce)).await?;
+        let updated = dispatcher.update(Part::Finalize, dry_run, Plain(produce)).await?;
         Ok(Reply::object(200, updated).warn(warnings))
     }
 
-    /// A change that the server itself makes: no client's rules apply, only that the version has not moved.
+    /// Changes an object on behalf of the server: no validation applies, only the precondition on the version.
     pub(crate) fn mutate(
         &self,
         res: &Resource,
@@ -216,7 +215,7 @@ impl Api {
     }
 }
 
-/// Some namespaces are there for ever.
+/// Whether a namespace cannot be deleted.
 pub(crate) fn check_deletable(res: &Resource, name: &str) -> Result<()> {
     if INITIAL[..3].contains(&name) {
         let why = "this namespace may not be deleted";

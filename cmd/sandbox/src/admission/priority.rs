@@ -1,4 +1,4 @@
-//! The priority of pods: looked up by the name of its class when a pod is created.
+//! The admission plugin `Priority`: resolves the `PriorityClass` of a new pod. Also rejects pod overhead, as `RuntimeClass`.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
-/// The classes that every cluster has.
+/// The classes of every cluster.
 const SYSTEM: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
     ("system-node-critical", 2_000_001_000),
 ];
 
-/// Refuses what only the class of a pod's runtime may say, as there are no such classes here. Said of pods that are right.
+/// Rejects pod overhead: only a `RuntimeClass` may set it, and the sandbox has none.
 pub(crate) fn check_overhead(res: &Resource, pod: &Value) -> Result<()> {
     if res.collection != "pods" || !pod["spec"]["overhead"].is_object() {
         return Ok(());
@@ -24,7 +24,7 @@ pub(crate) fn check_overhead(res: &Resource, pod: &Value) -> Result<()> {
 }
 
 impl Api {
-    /// The classes that exist from the start.
+    /// Creates the classes of every cluster.
     pub(crate) fn create_system_priorities(&self) {
         let Some(res) = self.registry().find("scheduling.k8s.io", "v1", "priorityclasses") else {
             return;
@@ -38,7 +38,7 @@ impl Api {
                 decode::FieldValidation::Ignore,
                 decode::Stage::Sent,
             );
-            // Not validated: the names are reserved for exactly these.
+            // Validation reserves the names for these classes.
             let stored = decoded.map(|mut d| {
                 self.fill_system_fields(&mut d.value);
                 crate::registry::prepare_create(&res, &mut d.value);
@@ -50,7 +50,7 @@ impl Api {
         }
     }
 
-    /// Fills in what the class of a pod says, or the default class, or nothing.
+    /// Sets priority and preemption policy from the class of the pod, the default class, or neither.
     pub(crate) fn set_priority(&self, res: &Resource, pod: &mut Value) -> Result<()> {
         let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default();
         let class = if name.is_empty() {
@@ -84,7 +84,7 @@ impl Api {
         Ok(())
     }
 
-    /// The class for pods that name none: of several the one with the least value.
+    /// Returns the default class; of several the one with the lowest value.
     fn default_class(&self) -> Option<Value> {
         let snapshot = self.store.snapshot(CLASSES, "", None, None).ok()?;
         let classes = snapshot

@@ -1,4 +1,4 @@
-//! Custom resources: what holds for all of them. Their schemas say the rest.
+//! The strategy of custom resources. Mirrors `apiextensions-apiserver/pkg/registry/customresource`.
 
 use serde_json::Value;
 
@@ -7,21 +7,21 @@ use crate::registry::Rules;
 use crate::registry::json::{keep, keep_meta, set, text};
 use crate::resource::Resource;
 
-/// Names, and no unconditional updates.
+/// The rules of custom resources: updates need a resourceVersion.
 pub(crate) const RULES: Rules = Rules {
     generation: Some(changed),
     unconditional_update: false,
     ..Rules::GENERIC
 };
 
-/// A new object: with a status endpoint, status is not for the creator to say.
+/// Drops the status of a new object, if there is a status subresource.
 pub(crate) fn prepare_create(res: &Resource, obj: &mut Value) {
     if res.status {
         crate::registry::json::remove(obj, "status");
     }
 }
 
-/// What the schema, and the scale endpoint, have against a new object.
+/// Validates a new object.
 pub(crate) fn validate_create(res: &Resource, obj: &Value, errors: &mut Vec<FieldError>) {
     if let Some(custom) = &res.custom {
         validate_scale(res, obj, errors);
@@ -29,7 +29,7 @@ pub(crate) fn validate_create(res: &Resource, obj: &Value, errors: &mut Vec<Fiel
     }
 }
 
-/// What they have against a changed one.
+/// Validates an updated object.
 pub(crate) fn validate_update(res: &Resource, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     if let Some(custom) = &res.custom {
         if let Some(wrong) = wrong_version(res, new) {
@@ -41,7 +41,7 @@ pub(crate) fn validate_update(res: &Resource, old: &Value, new: &Value, errors: 
     }
 }
 
-/// What they have against a changed status.
+/// Validates an updated status.
 pub(crate) fn validate_status(res: &Resource, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     if let Some(custom) = &res.custom {
         if let Some(wrong) = wrong_version(res, new) {
@@ -53,7 +53,7 @@ pub(crate) fn validate_status(res: &Resource, old: &Value, new: &Value, errors: 
     }
 }
 
-/// The numbers of the scale endpoint must be ones that a scale can hold.
+/// Replicas of the scale subresource must be valid for a Scale.
 fn validate_scale(res: &Resource, obj: &Value, errors: &mut Vec<FieldError>) {
     if let Some(scale) = &res.scale {
         validate_number(&scale.spec_replicas, obj, errors);
@@ -92,7 +92,7 @@ fn validate_number(path: &str, obj: &Value, errors: &mut Vec<FieldError>) {
     errors.push(FieldError::invalid(format!(".{path}"), number, wrong));
 }
 
-/// What stands at a dotted path, if anything does, or what stands in the way.
+/// Returns the value of a dotted path if it exists, or the error of a parent that is not an object.
 fn found<'v>(path: &str, obj: &'v Value) -> std::result::Result<Option<&'v Value>, String> {
     let mut here = obj;
     let mut end = 0;
@@ -115,15 +115,15 @@ fn not_a(path: &str, value: &Value, wanted: &str) -> String {
     format!(".{path}: expected {wanted}, found {}", json_type(value))
 }
 
-/// What is wrong with the version that an object says it is of.
+/// Returns the error of an apiVersion that is not the resource's.
 fn wrong_version(res: &Resource, obj: &Value) -> Option<FieldError> {
     let (said, expected) = (text(&obj["apiVersion"]), res.api_version());
     (!said.is_empty() && said != expected)
         .then(|| FieldError::invalid("apiVersion", said, format!("must be {expected}")))
 }
 
-/// Whether the generation counts this change: anything outside the metadata. With a status endpoint, status has been
-/// put back by now, so that it never counts.
+/// Whether the change counts for the generation: any change outside of the metadata. With a status subresource, the update
+/// has restored the status before.
 fn changed(old: &Value, new: &Value) -> bool {
     let relevant = |obj: &Value| {
         let mut obj = obj.clone();
@@ -133,13 +133,13 @@ fn changed(old: &Value, new: &Value) -> bool {
     relevant(old) != relevant(new)
 }
 
-/// The status endpoint takes status and nothing else.
+/// Keeps everything but the status.
 pub(crate) fn prepare_status(old: &Value, new: &mut Value) {
     let sent = new.clone();
     *new = old.clone();
     keep(&sent, new, "status");
     keep_meta(&sent, new, "managedFields");
-    // The version that the client speaks, which need not be the one that is stored.
+    // The version of the client, which may differ from the stored one.
     for key in ["apiVersion", "kind"] {
         if !sent[key].is_null() {
             set(new, key, sent[key].clone());
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn generations_count_all_but_metadata_and_status() {
+    fn generation_ignores_metadata_and_status() {
         let cases = [
             (true, widget(9, 1, "new"), 3, "old"),
             (true, widget(9, 2, "new"), 4, "old"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn creators_do_not_say_the_status_if_it_has_an_endpoint() {
+    fn status_is_dropped_on_create_with_a_subresource() {
         for status in [true, false] {
             let mut new = widget(9, 1, "mine");
             prepare_create(&widgets(status), &mut new);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_endpoint_takes_only_status() {
+    fn status_subresource_changes_only_status() {
         let old = widget(3, 1, "old");
         let mut new = widget(9, 2, "new");
         new["metadata"]["labels"] = json!({"a": "b"});

@@ -1,7 +1,7 @@
-//! CRDs: from the definition to the resources that are served.
+//! The controllers of CRDs: naming, establishing and finalizing.
 //!
-//! On a cluster two controllers establish a definition and clean up behind it. Here the API does both itself, in the
-//! request that writes the definition: its resources are served when the next request comes.
+//! On a cluster they run in the background. Here the request that writes a CRD does their work: its resources are served
+//! from the next request on.
 
 use std::sync::{Arc, PoisonError};
 
@@ -16,18 +16,18 @@ use crate::status::{ApiError, Result};
 use crate::storage::Object;
 use crate::{fieldmanager, meta};
 
-/// Where definitions are kept.
+/// The collection of CRDs.
 pub(crate) const COLLECTION: &str = "customresourcedefinitions.apiextensions.k8s.io";
-const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 impl Api {
-    /// Accepts the names of a definition that was just written, and serves what it defines.
+    /// Accepts the names of a written CRD, and serves its resources.
     pub(crate) fn crd_written(&self, object: &Arc<Object>) {
         let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         self.establish(object);
     }
 
-    /// Judges a definition and serves what it may. Whoever calls holds the lock: names are given to the first who asks.
+    /// Accepts names and serves resources. The caller holds the lock: the first CRD gets a contested name.
     fn establish(&self, object: &Arc<Object>) {
         let registry = self.registry();
         let Some(res) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
@@ -35,17 +35,17 @@ impl Api {
         };
         let name = object.key.clone();
         let now = self.env.time();
-        // If it was deleted meanwhile there is nothing to establish.
+        // A CRD that was deleted meanwhile is not established.
         let _ = self.mutate(&res, "", &name, false, |crd| {
             let before = crd.clone();
-            establish(crd, judge(registry.all(), &name, crd), &now);
+            establish(crd, accept_names(registry.all(), &name, crd), &now);
             fieldmanager::track(&res, &self.server("status"), Some(&before), crd);
             Ok(())
         });
         self.refresh_custom_resources();
     }
 
-    /// What follows from the removal of a definition: its names are free for others that wanted them.
+    /// Accepts names that a removed CRD has freed.
     pub(crate) fn crd_removed(&self) {
         let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         self.refresh_custom_resources();
@@ -58,7 +58,7 @@ impl Api {
         }
     }
 
-    /// Makes the registry what the stored definitions say.
+    /// Rebuilds the served resources from the stored CRDs.
     fn refresh_custom_resources(&self) {
         let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
             return;
@@ -94,8 +94,8 @@ impl Api {
             check_container_preconditions(res, crd, options)?;
             meta::set(crd, "deletionTimestamp", now.clone());
             let mut finalizers: Vec<String> = meta::finalizers(crd).into_iter().map(str::to_owned).collect();
-            if !finalizers.iter().any(|f| f == CLEANUP_FINALIZER) {
-                finalizers.push(CLEANUP_FINALIZER.to_owned());
+            if !finalizers.iter().any(|f| f == FINALIZER) {
+                finalizers.push(FINALIZER.to_owned());
             }
             meta::set(crd, "finalizers", finalizers);
             let message =
@@ -117,7 +117,7 @@ impl Api {
             }
             self.delete_instances(name);
             self.finish_crd(name);
-            // If it is gone already, there is nobody to tell.
+            // A CRD that is gone already needs no condition.
             let _ = self.mutate(res, "", name, false, |crd| {
                 let message = "CustomResource deletion is in progress";
                 set_condition(
@@ -134,7 +134,7 @@ impl Api {
         Ok(Outcome::Marked(marked))
     }
 
-    /// Nothing new is created of a kind that is going away, or gone.
+    /// Rejects a create of a resource whose CRD is terminating or gone.
     pub(crate) fn crd_refusal(&self, res: &Resource, name: &str) -> Option<ApiError> {
         let custom = res.custom.as_ref()?;
         let Some(crd) = self.store.get(COLLECTION, &custom.crd) else {
@@ -162,7 +162,7 @@ impl Api {
         }
     }
 
-    /// Lets a definition go that is marked and has no instances left.
+    /// Removes the finalizer of a terminating CRD without instances.
     pub(crate) fn finish_crd(&self, name: &str) {
         let Some(current) = self.store.get(COLLECTION, name) else {
             return;
@@ -170,7 +170,7 @@ impl Api {
         if !current.terminating {
             return;
         }
-        // What lies under the name of a definition that was never established is not its own.
+        // Objects under the name of a CRD that was never established belong to another resource.
         if is_established(&current.value()) && self.store.has_any(name, "") {
             return;
         }
@@ -183,7 +183,7 @@ impl Api {
         let _ = self.mutate(&res, "", name, false, |crd| {
             let rest: Vec<String> = meta::finalizers(crd)
                 .into_iter()
-                .filter(|f| *f != CLEANUP_FINALIZER)
+                .filter(|f| *f != FINALIZER)
                 .map(str::to_owned)
                 .collect();
             meta::set(crd, "finalizers", rest);
@@ -192,15 +192,15 @@ impl Api {
     }
 }
 
-/// Which of the names that a definition asks for it may have.
+/// The accepted names of a CRD.
 struct Names {
     accepted: Value,
     /// Reason and message of the last conflict.
     conflict: Option<(&'static str, String)>,
 }
 
-/// Names are judged one by one: those that no other resource of the group has are accepted.
-fn judge(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Names {
+/// Accepts each name that no other resource of the group has.
+fn accept_names(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Names {
     let group = text(&crd["spec"]["group"]);
     let wanted = &crd["spec"]["names"];
     let others: Vec<&Arc<Resource>> = served
@@ -217,7 +217,7 @@ fn judge(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Names {
         accepted: json!({"plural": "", "kind": ""}),
         conflict: None,
     };
-    let mut judge = |field: &str, reason: &'static str, used: &dyn Fn(&str) -> bool| {
+    let mut accept = |field: &str, reason: &'static str, used: &dyn Fn(&str) -> bool| {
         let name = text(&wanted[field]);
         if name.is_empty() {
             return;
@@ -228,16 +228,16 @@ fn judge(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Names {
             names.accepted[field] = name.into();
         }
     };
-    judge("plural", "PluralConflict", &resource_used);
-    judge("singular", "SingularConflict", &resource_used);
-    judge("kind", "KindConflict", &kind_used);
-    judge("listKind", "ListKindConflict", &kind_used);
+    accept("plural", "PluralConflict", &resource_used);
+    accept("singular", "SingularConflict", &resource_used);
+    accept("kind", "KindConflict", &kind_used);
+    accept("listKind", "ListKindConflict", &kind_used);
     let short_names = wanted["shortNames"]
         .as_array()
         .map(Vec::as_slice)
         .unwrap_or_default();
     match short_names.iter().map(text).find(|name| resource_used(name)) {
-        // A conflict of kinds, which is judged later, goes before this one.
+        // A conflict of kinds takes precedence.
         Some(taken) if names.conflict.is_none() => {
             names.conflict = Some(("ShortNamesConflict", format!("{taken:?} is already in use")));
         }
@@ -253,7 +253,7 @@ fn judge(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Names {
 fn establish(crd: &mut Value, names: Names, now: &str) {
     if let Some((reason, message)) = names.conflict {
         set_condition(crd, "NamesAccepted", "False", reason, &message, now);
-        // Names that were accepted once are kept.
+        // Accepted names stay accepted.
         if condition(crd, "Established") != Some("True") {
             set_condition(
                 crd,
@@ -291,7 +291,7 @@ fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a str> {
     conditions.iter().find(|c| c["type"] == kind)?["status"].as_str()
 }
 
-/// Sets a condition; its time changes only with its status.
+/// Sets a condition; its transition time changes only with its status.
 fn set_condition(crd: &mut Value, kind: &str, status: &str, reason: &str, message: &str, now: &str) {
     let mut conditions = crd["status"]["conditions"]
         .as_array()
@@ -314,7 +314,7 @@ fn is_established(crd: &Value) -> bool {
     condition(crd, "Established") == Some("True")
 }
 
-/// The resources of a definition, one per version that has `flag` set (`served` or `storage`).
+/// Returns the resources of a CRD, one per version with `flag` (`served` or `storage`).
 fn resources(crd: &Value, flag: &str, present: &ServedResources) -> Vec<Resource> {
     let versions = crd["spec"]["versions"]
         .as_array()
@@ -388,7 +388,7 @@ fn resource(crd: &Value, version: &Value, stored: &Value, present: &ServedResour
     }
 }
 
-/// The schema of a version. One that has not changed is not compiled again.
+/// Returns the schema of a version; an unchanged one is not compiled again.
 fn schema(crd: &str, version: &Value, present: &ServedResources) -> Arc<Schema> {
     let source = &version["schema"]["openAPIV3Schema"];
     let known = present.all().iter().chain(present.stored());

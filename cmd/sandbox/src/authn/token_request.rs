@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::admission::gate::Gate;
+use crate::admission::dispatcher::Dispatcher;
 use crate::authn::{AUDIENCE, Claims, Ref, Subject, User};
 use crate::endpoints::{Api, Body, Call, Reply, create, decode};
 use crate::env::rfc3339;
@@ -26,11 +26,11 @@ struct Bound {
 }
 
 impl Api {
-    pub(crate) async fn request_token(&self, gate: &Gate<'_>) -> Result<Reply> {
-        let call = gate.call;
+    pub(crate) async fn request_token(&self, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
+        let call = dispatcher.call;
         let dry_run = call.dry_run("CreateOptions")?;
-        let mut request = gate.mutate_new(body(call)?, dry_run).await?;
-        gate.validate_new(&request, dry_run).await?;
+        let mut request = dispatcher.mutate_new(body(call)?, dry_run).await?;
+        dispatcher.validate_new(&request, dry_run).await?;
         let (namespace, name) = (&call.namespace, call.name());
         check_place(&request, namespace, name)?;
         let account = self.store.get(&call.res.collection, &call.key());

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::admission::gate::Gate;
+use crate::admission::dispatcher::Dispatcher;
 use crate::authn::{AUDIENCE, TokenError, User, same};
 use crate::authz::{Attributes, On};
 use crate::endpoints::{Api, Body, Call, Reply, create, decode};
@@ -11,13 +11,13 @@ use crate::meta;
 use crate::status::{ApiError, Result};
 
 impl Api {
-    pub(crate) async fn review(&self, gate: &Gate<'_>) -> Result<Reply> {
-        let call = gate.call;
+    pub(crate) async fn review(&self, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
+        let call = dispatcher.call;
         let dry_run = call.dry_run("CreateOptions")?;
         let decode::Decoded { mut value, warnings } = decode::body(call, "CreateOptions")?;
         create::check_namespace(&call.res, &call.namespace, &mut value)?;
-        let value = gate.mutate_new(value, dry_run).await?;
-        gate.validate_new(&value, dry_run).await?;
+        let value = dispatcher.mutate_new(value, dry_run).await?;
+        dispatcher.validate_new(&value, dry_run).await?;
         let answer = match call.res.kind.as_str() {
             "TokenReview" => self.review_token(call, value)?,
             "SelfSubjectReview" => self.review_self(call, &value),

@@ -1,7 +1,7 @@
-//! The variable `authorizer` of match conditions: asks whether somebody may do something.
+//! The CEL authorizer library: the variable `authorizer` of match conditions.
 //!
-//! A question is put together call by call (`authorizer.group('').resource('pods').name('a')`), and answered by `check`.
-//! Nobody is asked before.
+//! Calls such as `authorizer.group('').resource('pods').name('a')` build the attributes of a check; `check` asks the
+//! authorizer.
 
 use std::rc::Rc;
 
@@ -11,18 +11,18 @@ use crate::cel::eval::{Budget, EvalError, Result};
 use crate::cel::types::Ty;
 use crate::cel::value::Val;
 
-/// What one check costs: two of them are affordable.
+/// The cost of one check. The budget of a condition allows two.
 const CHECK_COST: u64 = 350_000;
 
-/// Who answers.
-pub trait Judge: std::fmt::Debug {
-    /// Whether who made the request, or the service account of this namespace and name, may do it; and why.
+/// The authorizer of the server.
+pub trait Authorizer: std::fmt::Debug {
+    /// Whether the user of the request, or the service account of this namespace and name, has the permission; and the reason.
     fn decide(&self, account: Option<&(String, String)>, wanted: &Attributes) -> (bool, String);
-    /// What the request is about.
+    /// Returns the attributes of the request.
     fn request(&self) -> On;
 }
 
-/// A question as far as it has been put, or the answer.
+/// The state of a check, or its decision.
 #[derive(Debug, Clone)]
 pub(crate) enum Stage {
     Authorizer,
@@ -33,15 +33,15 @@ pub(crate) enum Stage {
     Decision(bool, String),
 }
 
-/// A value that has to do with authorization.
+/// A value of the authorizer library.
 #[derive(Debug, Clone)]
 pub(crate) struct Authority<'a> {
-    judge: &'a dyn Judge,
+    authorizer: &'a dyn Authorizer,
     account: Option<(String, String)>,
     stage: Stage,
 }
 
-/// The types of these values, before there are any.
+/// The types of these values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Authorizer,
@@ -52,7 +52,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// As messages name it.
+    /// Returns the name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Authorizer => "kubernetes.authorization.Authorizer",
@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-/// Returns the type of the result of a function of such a value.
+/// Returns the result type of a function of such a value.
 pub(crate) fn function<'n>(kind: Kind, name: &str, operands: &[&Ty<'n>]) -> Result<Ty<'n>, String> {
     let refuse = || no_overload(name, operands);
     let texts = operands.iter().skip(1);
@@ -87,20 +87,20 @@ pub(crate) fn function<'n>(kind: Kind, name: &str, operands: &[&Ty<'n>]) -> Resu
 }
 
 impl<'a> Authority<'a> {
-    /// The variable itself.
-    pub fn variable(judge: &'a dyn Judge) -> Val<'a> {
+    /// Returns the variable.
+    pub fn variable(authorizer: &'a dyn Authorizer) -> Val<'a> {
         let authority = Self {
-            judge,
+            authorizer,
             account: None,
             stage: Stage::Authorizer,
         };
         Val::Authority(Rc::new(authority))
     }
 
-    /// `authorizer.requestResource`: what the request is about.
+    /// `authorizer.requestResource`: the attributes of the request.
     pub fn field(&self, name: &str) -> Result<Val<'a>> {
         match (&self.stage, name) {
-            (Stage::Authorizer, "requestResource") => Ok(self.at(Stage::On(self.judge.request()))),
+            (Stage::Authorizer, "requestResource") => Ok(self.at(Stage::On(self.authorizer.request()))),
             _ => Err(EvalError::Overload),
         }
     }
@@ -141,17 +141,17 @@ impl<'a> Authority<'a> {
                     verb: (*verb).to_owned(),
                     on: on.clone(),
                 };
-                let (allowed, reason) = self.judge.decide(self.account.as_ref(), &wanted);
+                let (allowed, reason) = self.authorizer.decide(self.account.as_ref(), &wanted);
                 self.at(Stage::Decision(allowed, reason))
             }
-            // Roles know no selectors.
+            // RBAC ignores selectors.
             (Stage::On(on @ On::Resource { .. }), "fieldSelector" | "labelSelector", [_]) => {
                 self.at(Stage::On(on.clone()))
             }
             (Stage::On(on), part, [text]) => self.at(Stage::On(narrowed(on, part, text)?)),
             (Stage::Decision(allowed, _), "allowed", []) => Val::Bool(*allowed),
             (Stage::Decision(_, reason), "reason", []) => Val::text(reason.clone()),
-            // Whoever answers here always can.
+            // The sandbox's authorizer never fails.
             (Stage::Decision(..), "errored", []) => Val::Bool(false),
             (Stage::Decision(..), "error", []) => Val::text(""),
             _ => return Err(EvalError::Overload),
@@ -159,7 +159,7 @@ impl<'a> Authority<'a> {
     }
 }
 
-/// A resource, and a part of it said more closely.
+/// A resource with its subresource, namespace and name.
 fn narrowed(on: &On, part: &str, text: &str) -> Result<On> {
     let mut on = on.clone();
     let On::Resource {

@@ -1,7 +1,6 @@
-//! Type checking of expressions.
+//! The CEL type checker.
 //!
-//! Types are inferred as far as the schema and the common functions go; the rest is [`Ty::Dyn`], and shows when it is
-//! evaluated.
+//! Types come from the schema and the declared functions; the others are [`Ty::Dyn`], whose errors show in the evaluation.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue};
@@ -9,10 +8,10 @@ use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, L
 use crate::apiextensions::structural::node::Node;
 use crate::cel::authorizer;
 use crate::cel::authorizer::Kind;
+use crate::cel::declarations::function;
+use crate::cel::declarations::operator;
 use crate::cel::eval::type_named;
-use crate::cel::known::function;
 use crate::cel::library::NAMESPACES;
-use crate::cel::overloads::operator;
 use crate::cel::types::Ty;
 use crate::cel::value::unescape;
 
@@ -52,12 +51,12 @@ pub fn check(
     Ok(mentions(&expression, "oldSelf"))
 }
 
-/// What an expression yields that speaks of these variables.
+/// Returns the type of an expression over these variables.
 pub(crate) fn infer_in<'n>(expression: &IdedExpr, scope: Vec<(String, Ty<'n>)>) -> Result<Ty<'n>, String> {
     Checker { scope }.infer(expression)
 }
 
-/// Whether an expression speaks of a variable.
+/// Whether an expression mentions a variable.
 pub(crate) fn mentions(expr: &IdedExpr, name: &str) -> bool {
     let any = |list: &[IdedExpr]| list.iter().any(|expr| mentions(expr, name));
     match &expr.expr {

@@ -1,17 +1,17 @@
-//! Match conditions: expressions about a whole request, which decide whether a webhook is asked about it.
+//! Match conditions of admission webhooks: expressions over the request and its objects.
 
 use kube_cel::cel::IdedExpr;
 use serde_json::{Value, json};
 
 use crate::apiextensions::structural::node::Node;
-use crate::cel::authorizer::{Authority, Judge, Kind};
+use crate::cel::authorizer::{Authority, Authorizer, Kind};
 use crate::cel::check::infer_in;
 use crate::cel::eval::{Budget, EvalError, Scope};
 use crate::cel::types::Ty;
 use crate::cel::value::Val;
 use crate::cel::{CALL_LIMIT, eval, parse};
 
-/// What all conditions of one webhook may cost.
+/// The cost budget of all conditions of one webhook.
 const CONDITIONS_LIMIT: u64 = 2_500_000;
 
 /// One condition.
@@ -21,19 +21,19 @@ pub struct Condition {
     text: String,
 }
 
-/// Whether conditions hold.
+/// The result of match conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// All of them.
-    Hold,
-    /// One of them does not.
-    DoNotHold,
-    /// None that could be evaluated does not, but not all could be.
-    Unknown(String),
+pub enum MatchResult {
+    /// All conditions are true.
+    Matches,
+    /// A condition is false.
+    DoesNotMatch,
+    /// No condition is false, and at least one failed.
+    Error(String),
 }
 
 impl Condition {
-    /// Compiles a condition. None if it does not parse, which [`check_condition`] has told before.
+    /// Compiles a condition. Returns `None` if it does not parse, which [`check_condition`] reports.
     #[must_use]
     pub fn of(condition: &Value) -> Option<Self> {
         let text = condition["expression"].as_str().unwrap_or_default().trim();
@@ -44,7 +44,7 @@ impl Condition {
     }
 }
 
-/// What is wrong with an expression as a condition.
+/// Returns the error of an expression that is not a match condition.
 pub fn check_condition(text: &str) -> Result<(), String> {
     let expression = parse(text).map_err(|why| format!("compilation failed: {why}"))?;
     let failed = |why: &str| format!("compilation failed: ERROR: <input>:1:1: {why}");
@@ -63,7 +63,7 @@ pub fn check_condition(text: &str) -> Result<(), String> {
     }
 }
 
-/// The variable `request`: what may be asked of it.
+/// The type of the variable `request`.
 fn request_schema() -> Value {
     let text = || json!({"type": "string"});
     let object = |properties: Value| json!({"type": "object", "properties": properties});
@@ -87,7 +87,7 @@ fn request_schema() -> Value {
             "extra": {"type": "object", "additionalProperties": texts()},
         })),
         "dryRun": {"type": "boolean"},
-        // Whatever the operation has; nothing is known of it here.
+        // The options depend on the operation, so that their type is unknown.
         "options": {"x-kubernetes-int-or-string": true},
     }))
 }
@@ -99,26 +99,33 @@ pub fn conditions(
     object: Option<&Value>,
     old: Option<&Value>,
     request: &Value,
-    judge: &dyn Judge,
-) -> Verdict {
+    authorizer: &dyn Authorizer,
+) -> MatchResult {
     let mut left = CONDITIONS_LIMIT;
     let mut errors = Vec::new();
     for condition in conditions {
         let limit = CALL_LIMIT.min(left);
         let mut budget = Budget::new(limit);
-        let outcome = evaluate(&condition.expression, object, old, request, judge, &mut budget);
+        let outcome = evaluate(
+            &condition.expression,
+            object,
+            old,
+            request,
+            authorizer,
+            &mut budget,
+        );
         left -= limit - budget.left();
         match outcome {
             Ok(Val::Bool(true)) => {}
-            Ok(Val::Bool(false)) => return Verdict::DoNotHold,
+            Ok(Val::Bool(false)) => return MatchResult::DoesNotMatch,
             Ok(_) => errors.push(failure(condition, &EvalError::Overload)),
             Err(error) => errors.push(failure(condition, &error)),
         }
     }
     match errors.as_slice() {
-        [] => Verdict::Hold,
-        [one] => Verdict::Unknown(one.clone()),
-        several => Verdict::Unknown(format!("[{}]", several.join(", "))),
+        [] => MatchResult::Matches,
+        [one] => MatchResult::Error(one.clone()),
+        several => MatchResult::Error(format!("[{}]", several.join(", "))),
     }
 }
 
@@ -131,13 +138,13 @@ fn evaluate<'a>(
     object: Option<&'a Value>,
     old: Option<&'a Value>,
     request: &'a Value,
-    judge: &'a dyn Judge,
+    authorizer: &'a dyn Authorizer,
     budget: &mut Budget,
 ) -> eval::Result<Val<'a>> {
     let of = |value: Option<&'a Value>| value.map_or(Val::Null, |value| Val::of(value, None));
     let authorizer = Scope {
         name: "authorizer",
-        value: Authority::variable(judge),
+        value: Authority::variable(authorizer),
         outer: None,
     };
     let request = Scope {
@@ -165,7 +172,7 @@ mod tests {
     use super::*;
     use crate::authz::{Attributes, On};
 
-    fn judge(texts: &[&str]) -> Verdict {
+    fn authorizer(texts: &[&str]) -> MatchResult {
         let compiled: Vec<Condition> = texts
             .iter()
             .map(|text| Condition::of(&json!({"expression": text})).expect("it parses"))
@@ -175,11 +182,11 @@ mod tests {
         conditions(&compiled, Some(&object), None, &request, &Reader)
     }
 
-    /// Lets everybody read pods, and the robot anything.
+    /// Allows every user to read pods, and the robot everything.
     #[derive(Debug)]
     struct Reader;
 
-    impl Judge for Reader {
+    impl Authorizer for Reader {
         fn decide(&self, account: Option<&(String, String)>, wanted: &Attributes) -> (bool, String) {
             let robot = account.is_some_and(|(namespace, name)| namespace == "ns" && name == "robot");
             let pods = matches!(&wanted.on, On::Resource { resource, name, .. } if resource == "pods" && name != "secret");
@@ -196,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn they_may_ask_who_may_do_what() {
+    fn conditions_use_the_authorizer() {
         for (text, verdict) in [
             (
                 "authorizer.group('').resource('pods').check('get').allowed()",
@@ -233,40 +240,45 @@ mod tests {
         ] {
             assert_eq!(check_condition(text), Ok(()), "{text}");
             let expected = if verdict {
-                Verdict::Hold
+                MatchResult::Matches
             } else {
-                Verdict::DoNotHold
+                MatchResult::DoesNotMatch
             };
-            assert_eq!(judge(&[text]), expected, "{text}");
+            assert_eq!(authorizer(&[text]), expected, "{text}");
         }
         let dear = "[1, 2, 3].all(n, authorizer.requestResource.check('get').allowed())";
-        assert!(matches!(judge(&[dear]), Verdict::Unknown(why) if why.contains("cost limit exceeded")));
+        assert!(
+            matches!(authorizer(&[dear]), MatchResult::Error(why) if why.contains("cost limit exceeded"))
+        );
     }
 
     #[test]
-    fn all_of_them_must_hold() {
-        assert_eq!(judge(&[]), Verdict::Hold);
+    fn all_conditions_must_be_true() {
+        assert_eq!(authorizer(&[]), MatchResult::Matches);
         let yes = "object.metadata.labels['a'] == 'b' && oldObject == null && 'g' in request.userInfo.groups";
         assert_eq!(
-            judge(&[yes, "request.userInfo.extra['k'][0] == 'v'"]),
-            Verdict::Hold
+            authorizer(&[yes, "request.userInfo.extra['k'][0] == 'v'"]),
+            MatchResult::Matches
         );
-        assert_eq!(judge(&[yes, "request.operation == 'DELETE'"]), Verdict::DoNotHold);
         assert_eq!(
-            judge(&["object.spec.x == 1", "false"]),
-            Verdict::DoNotHold,
+            authorizer(&[yes, "request.operation == 'DELETE'"]),
+            MatchResult::DoesNotMatch
+        );
+        assert_eq!(
+            authorizer(&["object.spec.x == 1", "false"]),
+            MatchResult::DoesNotMatch,
             "one that does not hold decides"
         );
         assert_eq!(
-            judge(&["object.spec.x == 1"]),
-            Verdict::Unknown(
+            authorizer(&["object.spec.x == 1"]),
+            MatchResult::Error(
                 "expression 'object.spec.x == 1' resulted in error: no such key: spec".to_owned()
             )
         );
     }
 
     #[test]
-    fn what_cannot_be_a_condition_is_refused() {
+    fn invalid_condition_is_rejected() {
         for text in [
             "request.name ==",
             "request.colour == 'x'",
@@ -295,12 +307,12 @@ mod tests {
     }
 
     #[test]
-    fn they_do_not_run_for_ever() {
+    fn conditions_are_bounded() {
         let list = "[1,2,3,4,5,6,7,8,9,10]";
         let inner = format!("{list}.all(f, a + b + c + d + e + f > 0)");
         let text = ["e", "d", "c", "b", "a"]
             .iter()
             .fold(inner, |text, variable| format!("{list}.all({variable}, {text})"));
-        assert!(matches!(judge(&[&text]), Verdict::Unknown(_)));
+        assert!(matches!(authorizer(&[&text]), MatchResult::Error(_)));
     }
 }

@@ -1,7 +1,7 @@
-//! Evaluation of an expression, step by step and within a budget.
+//! The CEL evaluator, with a cost budget.
 //!
-//! The parser is that of the `cel` crate; evaluation is ours, because that one has no budget, copies what it selects, and
-//! falls over some expressions that parse.
+//! `kube-cel` provides the parser. Its evaluator is not used: it has no budget, copies selected values, and panics on some
+//! expressions that parse.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use crate::apiextensions::structural::pattern;
 use crate::cel::value::{Val, unescape};
 use crate::cel::{functions, library, operate};
 
-/// What it costs to compile a pattern, in steps.
+/// The cost of compiling a pattern, in evaluation steps.
 const PATTERN_COST: u64 = 500;
 
-/// Why an expression has no value. The texts are the server's.
+/// The error of an evaluation, in the server's words.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub(crate) enum EvalError {
     #[error("no such overload")]
@@ -30,14 +30,14 @@ pub(crate) enum EvalError {
     OutOfBounds(i64),
     #[error("{0}")]
     Failed(String),
-    /// The budget is spent: no further rule is evaluated.
+    /// The budget is exceeded: no further rule is evaluated.
     #[error("operation cancelled: actual cost limit exceeded")]
     Budget,
 }
 
 pub(crate) type Result<T, E = EvalError> = std::result::Result<T, E>;
 
-/// One variable, and those around it.
+/// A variable and its outer scope.
 pub(crate) struct Scope<'s, 'a> {
     pub name: &'s str,
     pub value: Val<'a>,
@@ -57,7 +57,7 @@ impl<'a> Scope<'_, 'a> {
     }
 }
 
-/// What one rule may still spend, the patterns that it has compiled, and the functions of the server if it calls any.
+/// The remaining budget of a rule, its compiled patterns, and the function library if a call has needed it.
 pub(crate) struct Budget {
     left: u64,
     patterns: BTreeMap<String, Regex>,
@@ -73,19 +73,19 @@ impl Budget {
         }
     }
 
-    /// The functions beyond the language itself.
+    /// Returns the function library.
     pub fn functions(&mut self) -> &Context<'static> {
         self.functions.get_or_insert_with(library::functions)
     }
 
-    /// What is left.
+    /// Returns the remaining budget.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Whether a text matches a pattern; one that is asked for again is not compiled again.
+    /// Whether a text matches a pattern. Compiled patterns are cached.
     pub fn matches(&mut self, text: &str, pattern: &str) -> Result<bool> {
-        // A tenth of the text for every four characters of the pattern; one of it is taken for the call.
+        // The server charges a tenth of the text per four characters of the pattern; the call itself has paid for one.
         let (text_cost, pattern_cost) = ((1 + text.len()).div_ceil(10), pattern.len().div_ceil(4));
         let cost = u64::try_from(text_cost.saturating_mul(pattern_cost)).unwrap_or(u64::MAX);
         self.spend(cost.saturating_sub(1))?;
@@ -110,18 +110,18 @@ impl Budget {
     }
 }
 
-/// What making a list costs.
+/// The cost of a list literal.
 const LIST_COST: u64 = 10;
-/// What making a map costs.
+/// The cost of a map literal.
 const MAP_COST: u64 = 30;
 
-/// What an expression costs by itself, without its parts: what the server takes for it.
+/// The server's cost of an expression without its operands.
 fn cost(expr: &Expr) -> u64 {
     match expr {
         Expr::Literal(_) | Expr::Comprehension(_) => 0,
         Expr::Call(call) => match call.func_name.as_str() {
             operators::CONDITIONAL | operators::LOGICAL_OR | operators::LOGICAL_AND => 0,
-            // What is compared decides.
+            // The cost of a comparison depends on its operands.
             other => u64::from(!is_comparison(other)),
         },
         Expr::List(_) => LIST_COST,
@@ -143,7 +143,7 @@ fn is_comparison(operator: &str) -> bool {
     )
 }
 
-/// The value of an expression.
+/// Evaluates an expression.
 pub(crate) fn eval<'a>(expr: &IdedExpr, scope: &Scope<'_, 'a>, budget: &mut Budget) -> Result<Val<'a>> {
     budget.spend(cost(&expr.expr))?;
     match &expr.expr {
@@ -218,7 +218,7 @@ fn literal_value<'a>(literal: &LiteralValue) -> Val<'a> {
     }
 }
 
-/// The types that expressions may name.
+/// The type names of the language.
 pub(crate) fn type_named<'a>(name: &str) -> Option<Val<'a>> {
     const TYPES: [&str; 11] = [
         "bool",
@@ -248,20 +248,20 @@ fn has(operand: &Val<'_>, name: &str) -> Result<bool> {
 }
 
 fn name_of<'n>(node: Option<&Node>, name: &'n str) -> std::borrow::Cow<'n, str> {
-    // The keys of maps are data, and stand as they are.
+    // Keys of maps are data, and not escaped.
     match node {
         Some(node) if node.additional.is_some() => name.into(),
         _ => unescape(name),
     }
 }
 
-/// What is there. A field that is null counts as absent; the null of a map does not.
+/// Filters present values. A null field is absent; a null entry of a map is present.
 fn present<'a>(map: &'a Map<String, Value>, node: Option<&Node>, name: &str) -> Option<&'a Value> {
     let is_map = node.is_some_and(|node| node.additional.is_some());
     map.get(name).filter(|value| is_map || !value.is_null())
 }
 
-/// A field of an object.
+/// Returns a field of an object.
 fn field<'a>(operand: &Val<'a>, name: &str) -> Result<Val<'a>> {
     match operand {
         Val::Json(Value::Object(map), node) => {
@@ -297,7 +297,7 @@ fn fold<'a>(
     let grown = growth(comprehension);
     let mut list = Vec::new();
     for item in items {
-        // An error does not end the loop: a later item may still decide.
+        // An error does not end the loop: a later item may absorb it.
         if grown.is_none() && matches!(eval(&comprehension.loop_cond, &accu, budget)?, Val::Bool(false)) {
             break;
         }
@@ -314,7 +314,7 @@ fn fold<'a>(
                 },
                 None => true,
             };
-            // The list so far, a list of one, and their sum.
+            // The accumulated list, a list with one item, and their sum.
             if wanted {
                 budget.spend(LIST_COST + 2)?;
                 list.push(eval(element, &inner, budget)?);
@@ -333,7 +333,7 @@ fn fold<'a>(
     eval(&comprehension.result, &accu, budget)
 }
 
-/// A comprehension that only appends to a list: when to append, and what. Appending in place keeps it linear.
+/// A comprehension that only appends to a list: its condition and its item. Appending in place is linear.
 fn growth(comprehension: &ComprehensionExpr) -> Option<(Option<&IdedExpr>, &IdedExpr)> {
     let is_accu =
         |expr: &IdedExpr| matches!(&expr.expr, Expr::Ident(name) if *name == comprehension.accu_var);
@@ -418,7 +418,7 @@ fn call<'a>(call: &CallExpr, scope: &Scope<'_, 'a>, budget: &mut Budget) -> Resu
     }
 }
 
-/// A branch of a condition, which costs nothing if it is but a variable.
+/// Evaluates a branch of a condition; a plain variable costs nothing.
 fn branch<'a>(expr: &IdedExpr, scope: &Scope<'_, 'a>, budget: &mut Budget) -> Result<Val<'a>> {
     match &expr.expr {
         Expr::Ident(name) => variable(name, scope),
@@ -426,7 +426,7 @@ fn branch<'a>(expr: &IdedExpr, scope: &Scope<'_, 'a>, budget: &mut Budget) -> Re
     }
 }
 
-/// `||` and `&&`: what one side decides, the other cannot spoil by failing.
+/// `||` and `&&`: one operand may decide the result although the other failed.
 fn either<'a>(
     decides: bool,
     one: &IdedExpr,

@@ -1,4 +1,4 @@
-//! Functions: the common ones here, on values as they are; the others through the library.
+//! Functions of the CEL standard library that work on values in place. The others go through [`library`].
 
 use kube_cel::cel::common::ast::operators;
 
@@ -79,7 +79,7 @@ fn is_operator(name: &str) -> bool {
     name.starts_with('_') || name == operators::IN
 }
 
-/// What it costs to hand a value over, which copies it.
+/// The cost of copying a value for the library.
 fn deep_weight(value: &Val<'_>) -> u64 {
     match value {
         Val::Json(json, _) => u64::try_from(json_size(json)).unwrap_or(u64::MAX),
@@ -112,7 +112,7 @@ fn optional<'a>(name: &str, value: Option<&Val<'a>>, args: &[Val<'a>]) -> Result
     }
 }
 
-/// Conversions between the plain types; those of times and the like are the library's.
+/// Converts between scalar types. The library converts times, durations and bytes.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

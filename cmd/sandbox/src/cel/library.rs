@@ -1,7 +1,7 @@
-//! The functions of the API server beyond the language itself, as `kube-cel` has them.
+//! The Kubernetes CEL libraries, as `kube-cel` provides them.
 //!
-//! A call is handed over as an expression of its own, whose arguments are variables: the library never sees more of a
-//! rule than one call, so that what it costs is known before.
+//! A call becomes an expression of its own, whose arguments are variables. The library evaluates one call at a time, so that
+//! the evaluator can charge its cost first.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 use crate::cel::eval::EvalError;
 use crate::cel::value::Val;
 
-/// All functions. What evaluates keeps it, once it has needed it.
+/// Returns all functions. An evaluation keeps the result.
 pub(crate) fn functions() -> Context<'static> {
     Context::default().with_all()
 }
 
-/// What stands before the dot in functions with a qualified name.
+/// Qualifiers of functions with a qualified name.
 pub(crate) const NAMESPACES: [&str; 7] = ["sets", "ip", "cidr", "format", "lists", "strings", "jsonpatch"];
 
-/// Calls a function, or applies an operator. `namespace` is the name before the dot, `target` the value.
+/// Calls a function or an operator. `namespace` is the qualifier, `target` the receiver.
 pub(crate) fn call<'a>(
     functions: &Context<'static>,
     name: &str,
@@ -114,24 +114,24 @@ fn from_library<'a>(value: Value) -> Val<'a> {
     }
 }
 
-/// A time; a text that is none stays a text, which validation refuses.
+/// Parses a timestamp; an invalid one stays a string, which schema validation rejects.
 pub(crate) fn timestamp<'a>(text: &str) -> Val<'a> {
     parsed("timestamp", text)
 }
 
-/// A duration.
+/// Parses a duration.
 pub(crate) fn duration<'a>(text: &str) -> Val<'a> {
     parsed("duration", text)
 }
 
 fn parsed<'a>(function: &str, text: &str) -> Val<'a> {
     let text = Val::text(text.to_owned());
-    // These two are of the language itself.
+    // Both functions belong to the standard library.
     let functions = Context::default();
     call(&functions, function, None, None, std::slice::from_ref(&text)).unwrap_or(text)
 }
 
-/// Bytes from base64.
+/// Decodes base64.
 pub(crate) fn bytes<'a>(text: &str) -> Val<'a> {
     match base64::engine::general_purpose::STANDARD.decode(text) {
         Ok(bytes) => Val::Other(Value::Bytes(Arc::new(bytes))),

@@ -1,8 +1,8 @@
-//! Rules: `x-kubernetes-validations`, expressions in CEL over a part of an object, now and before.
+//! Validation rules (`x-kubernetes-validations`): CEL expressions over a value and its old value.
 //!
-//! A rule stands at a place of the schema and is asked about every value there. One that speaks of `oldSelf` is asked only
-//! about values that were there before, unless it says that it can do without. [`check`] infers
-//! the types of an expression when the definition is written. Evaluation has a budget. Unlike a real server, the sandbox
+//! Mirrors `apiextensions-apiserver/pkg/apiserver/schema/cel`. A rule validates every value of its schema. A transition rule,
+//! which uses `oldSelf`, validates only values that existed before, unless `optionalOldSelf` is set. [`check`] infers
+//! the types of an expression when the CRD is written. Evaluation has a budget. Unlike a real server, the sandbox
 //! does not estimate the cost of a rule before it is evaluated.
 //!
 //! `kube-cel` provides the parser and the library of functions. Its validator is not used: it has no budget, no types, no
@@ -11,12 +11,11 @@
 pub(crate) mod authorizer;
 pub(crate) mod check;
 pub(crate) mod condition;
+pub(crate) mod declarations;
 pub(crate) mod eval;
 pub(crate) mod functions;
-pub(crate) mod known;
 pub(crate) mod library;
 pub(crate) mod operate;
-pub(crate) mod overloads;
 pub(crate) mod path;
 pub(crate) mod types;
 pub(crate) mod value;
@@ -35,26 +34,26 @@ use crate::field::{FieldError, Wrong};
 use eval::{Budget, EvalError, Scope};
 use value::Val;
 
-pub use authorizer::Judge;
+pub use authorizer::Authorizer;
 pub(crate) use check::check;
-pub use condition::{Condition, Verdict, check_condition, conditions};
+pub use condition::{Condition, MatchResult, check_condition, conditions};
 pub(crate) use path::field_path;
 
-/// What one evaluation may cost.
+/// The cost budget of one evaluation.
 const CALL_LIMIT: u64 = 1_000_000;
-/// What all rules of one object may cost.
+/// The cost budget of all rules of one object.
 const OBJECT_LIMIT: u64 = 10_000_000;
-/// The longest expression.
-const LONGEST: usize = 20_000;
-/// The most brackets in one.
+/// The maximum length of an expression.
+const MAX_LENGTH: usize = 20_000;
+/// The maximum number of brackets.
 const BRACKETS: usize = 100;
-/// The most conditions in one.
+/// The maximum number of conditional operators.
 const CONDITIONS: usize = 30;
-/// The most operators in one.
+/// The maximum number of operators.
 const OPERATORS: usize = 200;
 const PARSER_STACK: usize = 128 << 20;
-/// The longest message that an expression may make.
-const LONGEST_MESSAGE: usize = 5 * 1024;
+/// The maximum length of a message from `messageExpression`.
+const MAX_MESSAGE: usize = 5 * 1024;
 
 /// One rule.
 #[derive(Debug)]
@@ -70,7 +69,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Compiles a rule of the schema `node`. None if it does not parse, which [`check`] has told before.
+    /// Compiles a rule of the schema `node`. Returns `None` if it does not parse, which [`check`] reports.
     pub fn compile(rule: &Value, node: &Node) -> Option<Self> {
         let text = |key: &str| rule[key].as_str().unwrap_or_default();
         let expression = parse(text("rule")).ok()?;
@@ -90,7 +89,7 @@ impl Rule {
         })
     }
 
-    /// What the rule is called in errors about it.
+    /// Returns the name of the rule in messages.
     fn name(&self) -> &str {
         if self.message.is_empty() {
             &self.text
@@ -100,15 +99,14 @@ impl Rule {
     }
 }
 
-/// Reads an expression. The error says where it is wrong.
+/// Parses an expression. The error names the position.
 ///
-/// The parser takes much of the stack for every bracket, and panics over some texts: what nests deeper than anybody
-/// writes is refused before, and the rest is read on a stack of its own. That is no task: it is waited for, shares nothing,
-/// and gives the same for the same text.
+/// The parser uses much stack per bracket, and panics on some texts. Deep nesting is rejected first, and the rest is parsed
+/// on a thread with its own stack. The call blocks until the thread ends, and the result depends only on the text.
 fn parse(text: &str) -> Result<IdedExpr, String> {
     let refused = |why: &str| format!("ERROR: <input>:1:1: {why}");
     let count = |those: &str| text.chars().filter(|c| those.contains(*c)).count();
-    if text.len() > LONGEST
+    if text.len() > MAX_LENGTH
         || count("([{") > BRACKETS
         || count("?") > CONDITIONS
         || operators(text) > OPERATORS
@@ -128,21 +126,21 @@ fn parse(text: &str) -> Result<IdedExpr, String> {
     }
 }
 
-/// How many operators there are, at most; those in texts count too.
+/// Returns an upper bound of the number of operators; those in strings count too.
 fn operators(text: &str) -> usize {
     let is_one = |c: char| "+-*/%<>=!&|.:".contains(c);
     let mut before = false;
     let mut count = 0;
     for c in text.chars() {
         let now = is_one(c);
-        // `!!` and `--` are two, `&&` is one.
+        // `!!` and `--` are two operators, `&&` is one.
         count += usize::from(now && (!before || "!-".contains(c)));
         before = now;
     }
     count
 }
 
-/// What the rules have against an object. On updates, what did not change is not held against rules about its state.
+/// Validates an object. On an update, ratcheting ignores errors of unchanged values.
 pub fn validate(root: &Node, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let at = Place {
         value: new,
@@ -152,7 +150,7 @@ pub fn validate(root: &Node, new: &Value, old: Option<&Value>) -> Vec<FieldError
     run(root, &at, &Path::Root)
 }
 
-/// What the rules have against a default, which may be there before and after, or come anew.
+/// Validates a default value, both as a new and as an unchanged value.
 pub fn validate_at(node: &Node, default: &Value, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for old in [Some(default), None] {
@@ -173,12 +171,12 @@ fn run(node: &Node, at: &Place<'_>, path: &Path<'_>) -> Vec<FieldError> {
         left: OBJECT_LIMIT,
         errors: Vec::new(),
     };
-    // A spent budget has been told by the error that it ended with.
+    // The error that exceeded the budget has reported it.
     let _ = walk.place(node, at, path);
     walk.errors
 }
 
-/// A value, what it was before, and what it is in.
+/// A value, its old value, and its parent.
 struct Place<'a> {
     value: &'a Value,
     old: Option<&'a Value>,
@@ -186,7 +184,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Whether the value, or else the nearest thing around it that was there before, is as it was.
+    /// Whether the value, or its nearest correlatable parent, is unchanged.
     fn is_unchanged(&self) -> bool {
         match (self.old, self.outer) {
             (Some(old), _) => old == self.value,
@@ -201,7 +199,7 @@ struct Walk {
     errors: Vec<FieldError>,
 }
 
-/// No budget is left: nothing more is evaluated.
+/// The budget is exceeded: nothing more is evaluated.
 struct Spent;
 
 impl Walk {
@@ -330,18 +328,18 @@ impl Walk {
         outcome
     }
 
-    /// A message that an expression makes; none if it makes none that could be shown.
+    /// Evaluates `messageExpression`; returns `None` if the result is not usable as a message.
     fn message<'a>(&mut self, expression: &IdedExpr, own: Val<'a>, old: Val<'a>) -> Option<String> {
         let Ok(Val::Text(text)) = self.evaluate(expression, own, old) else {
             return None;
         };
         let text = text.trim();
-        let fit = !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
+        let fit = !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n');
         fit.then(|| text.to_owned())
     }
 }
 
-/// What is told of a rule that does not hold. Whole objects and lists are not repeated.
+/// Returns the error of a rule that is false. The message leaves out whole objects and lists.
 fn told(rule: &Rule, node: &Node, value: &Value, field: String, detail: String) -> FieldError {
     let hidden = matches!(node.ty, Some(Type::Object | Type::Array));
     match rule.reason.as_deref() {

@@ -1,4 +1,4 @@
-//! Operators: arithmetic, order, equality, and looking things up.
+//! CEL operators: arithmetic, order, equality, and indexing.
 
 use std::cmp::Ordering;
 
@@ -91,7 +91,7 @@ fn arithmetic<'a>(operator: &str, a: &Val<'a>, b: &Val<'a>, budget: &mut Budget)
     })
 }
 
-/// Lists are put together by what they are: to a set come new items, in a map list those of the same key are replaced.
+/// Concatenates lists by their type: a set keeps unique items, a map list replaces items of the same key.
 fn concatenated<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Result<Val<'a>> {
     let (Some(mut items), Some(more)) = (a.items(), b.items()) else {
         return Err(EvalError::Overload);
@@ -142,7 +142,7 @@ fn position<'a>(
     Ok(None)
 }
 
-/// Numbers of any kind compare by what they are worth; what has no order here may have one in the library.
+/// Compares numbers of any type by value; the library compares the other types.
 #[allow(clippy::cast_precision_loss)]
 fn compare(a: &Val<'_>, b: &Val<'_>) -> Option<Ordering> {
     let wide = |value: &Val<'_>| match value {
@@ -164,7 +164,7 @@ fn compare(a: &Val<'_>, b: &Val<'_>) -> Option<Ordering> {
     }
 }
 
-/// Whether two values are the same. Sets and map lists are, whatever their order.
+/// Whether two values are equal. The order of sets and map lists is ignored.
 pub(crate) fn equal(a: &Val<'_>, b: &Val<'_>, budget: &mut Budget) -> Result<bool> {
     budget.spend(1)?;
     Ok(match (a, b) {
@@ -217,7 +217,7 @@ fn same_items(list: &Val<'_>, x: &[Val<'_>], y: &[Val<'_>], budget: &mut Budget)
 
 fn contains(container: &Val<'_>, item: &Val<'_>, budget: &mut Budget) -> Result<bool> {
     if let Some(items) = container.items() {
-        // The server takes as much for every list of this length, wherever the item is; comparing objects costs us more.
+        // The server charges the same for every list of this length; comparing objects costs more here.
         if item.items().is_none() && item.entries().is_none() {
             budget.spend(u64::try_from(items.len()).unwrap_or(u64::MAX).saturating_sub(1))?;
             let mut free = Budget::new(u64::MAX);
@@ -232,7 +232,7 @@ fn contains(container: &Val<'_>, item: &Val<'_>, budget: &mut Budget) -> Result<
     Err(EvalError::Overload)
 }
 
-/// The value under a key of a map.
+/// Returns the value of a key.
 pub(crate) fn lookup<'a>(map: &Val<'a>, key: &Val<'_>) -> Result<Option<Val<'a>>> {
     match (map, key) {
         (Val::Json(Value::Object(map), node), Val::Text(key)) => Ok(map

@@ -1,8 +1,8 @@
-//! `fieldPath`: the field that a rule blames, as a path below its own place.
+//! `fieldPath` of a rule: the path of the field that an error names.
 
 use crate::apiextensions::structural::node::Node;
 
-/// The path as errors write it. None if it is no path, or not one of the schema's.
+/// Returns the path in the form of error messages. Returns `None` if it is not a path of the schema.
 pub fn field_path(node: &Node, path: &str) -> Option<String> {
     let mut at = node;
     let mut out = String::new();
@@ -32,7 +32,7 @@ pub fn field_path(node: &Node, path: &str) -> Option<String> {
     Some(out)
 }
 
-/// The text up to `']`, and what follows.
+/// Returns the text up to `']`, and the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut name = String::new();
     let mut chars = text.char_indices();

@@ -17,9 +17,9 @@ fn told(node: &Node, value: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Whatever got past the estimate ends when its budget is spent, and nothing is evaluated after it.
+/// An expensive rule stops when its budget is exceeded, and no rule is evaluated after it.
 #[test]
-fn no_rule_runs_for_ever() {
+fn rules_are_bounded() {
     let items: Vec<String> = (0..3000).map(|n| format!("{n}")).collect();
     let value = json!({"l": items});
     for rule in [
@@ -38,9 +38,9 @@ fn no_rule_runs_for_ever() {
     }
 }
 
-/// What a rule costs is what the server takes for it: so many items are just affordable.
+/// Costs equal those of the server: this number of items is just within the budget.
 #[test]
-fn rules_cost_what_they_cost() {
+fn rule_costs_equal_the_servers() {
     for (rule, most) in [
         (
             "self.all(x, self.all(y, x.size() > 0 ? y.size() > 0 : false))",
@@ -60,9 +60,9 @@ fn rules_cost_what_they_cost() {
     }
 }
 
-/// One pass over a list that is as large as a request is affordable, and linear.
+/// One pass over a list of the maximum request size is within the budget, and linear.
 #[test]
-fn one_pass_is_affordable() {
+fn list_pass_is_within_the_budget() {
     let items: Vec<String> = (0..50_000).map(|n| format!("{n}")).collect();
     let value = json!({"l": items});
     for rule in [
@@ -75,7 +75,7 @@ fn one_pass_is_affordable() {
 }
 
 #[test]
-fn what_parses_and_cannot_be_evaluated_is_refused() {
+fn unsupported_expression_is_rejected() {
     let node = Node::compile(&json!({"type": "integer"}));
     for rule in [
         "Message{a: 1} == self",
@@ -97,7 +97,7 @@ fn what_parses_and_cannot_be_evaluated_is_refused() {
     ] {
         assert!(check(&rule, &node, false, false, "bool").is_err());
     }
-    // As deep as is taken, it is also evaluated.
+    // An expression of the maximum depth is also evaluated.
     for rule in [nested("(", 60, ")"), nested("1 + ", 190, "")] {
         assert!(check(&rule, &node, false, false, "bool").is_ok());
         let schema = json!({"type": "integer", "x-kubernetes-validations": [{"rule": rule}]});
@@ -106,7 +106,7 @@ fn what_parses_and_cannot_be_evaluated_is_refused() {
 }
 
 #[test]
-fn an_error_is_absorbed_by_an_item_that_decides() {
+fn error_is_absorbed_by_a_deciding_item() {
     let node = list_with("self.exists(x, int(x) == 3)");
     assert_eq!(told(&node, &json!({"l": ["x", "3"]})), [""; 0]);
     let errors = told(&node, &json!({"l": ["x", "4"]}));

@@ -1,9 +1,9 @@
-//! Types of expressions, as far as the schema gives them.
+//! CEL types, as far as the schema declares them.
 
 use crate::apiextensions::structural::node::{Node, Type};
 use crate::cel::authorizer::Kind;
 
-/// A type, as far as it is known; [`Ty::Dyn`] may be anything.
+/// A type; [`Ty::Dyn`] is an unknown one.
 #[derive(Debug, Clone)]
 pub(crate) enum Ty<'n> {
     Dyn,
@@ -22,14 +22,14 @@ pub(crate) enum Ty<'n> {
     /// An object, and whether it is a whole resource.
     Object(&'n Node, bool),
     Optional(Box<Self>),
-    /// What is asked with `authorizer`.
+    /// A value of the authorizer library.
     Authority(Kind),
-    /// The metadata of a resource, of which rules see the names.
+    /// The metadata of a resource, of which rules see name and generateName.
     Metadata,
 }
 
 impl<'n> Ty<'n> {
-    /// The type of the values that a schema describes. None if the schema does not say.
+    /// Returns the type of a schema's values. Returns `None` if the schema does not declare one.
     pub fn of(node: &'n Node, resource: bool) -> Option<Self> {
         if node.int_or_string {
             return Some(Self::Dyn);
@@ -55,7 +55,7 @@ impl<'n> Ty<'n> {
         })
     }
 
-    /// The type of a field of an object.
+    /// Returns the type of a field.
     pub fn field(node: &'n Node, resource: bool, name: &str) -> Option<Self> {
         if let Some(field) = node
             .properties
@@ -73,7 +73,7 @@ impl<'n> Ty<'n> {
 }
 
 impl Ty<'_> {
-    /// The name of the type in messages.
+    /// Returns the name in messages.
     pub fn name(&self) -> String {
         match self {
             Self::Dyn => "dyn".to_owned(),
@@ -95,14 +95,14 @@ impl Ty<'_> {
         }
     }
 
-    /// Whether a value of one may stand for the other; what is not known may.
+    /// Whether a value of one type may be one of the other; unknown types may.
     pub fn fits(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Dyn, _) | (_, Self::Dyn) => true,
             (Self::List(a), Self::List(b))
             | (Self::Map(a), Self::Map(b))
             | (Self::Optional(a), Self::Optional(b)) => a.fits(b),
-            // A null may stand where there is something that could be absent.
+            // Null is assignable to values that may be absent.
             (Self::Null, other) | (other, Self::Null) => !matches!(
                 other,
                 Self::Bool

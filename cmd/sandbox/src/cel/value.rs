@@ -1,4 +1,4 @@
-//! Values of expressions. What comes from the object is looked at in place, and never copied.
+//! CEL values. Values of the object are references, and not copied.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::cel::authorizer::Authority;
 use crate::cel::eval::EvalError;
 use crate::cel::library;
 
-/// A value. `'a` is the life of the object and its schema.
+/// A value. `'a` is the lifetime of the object and its schema.
 #[derive(Debug, Clone)]
 pub(crate) enum Val<'a> {
     Null,
@@ -20,23 +20,23 @@ pub(crate) enum Val<'a> {
     Uint(u64),
     Double(f64),
     Text(Cow<'a, str>),
-    /// A list or an object of the object, with its schema.
+    /// A list or map of the object, with its schema.
     Json(&'a Value, Option<&'a Node>),
     List(Rc<Vec<Val<'a>>>),
     Map(Rc<Vec<(Val<'a>, Val<'a>)>>),
     Optional(Option<Rc<Val<'a>>>),
     /// The name of a type.
     Type(String),
-    /// What the library keeps to itself: times, bytes, quantities, addresses.
+    /// A value of the library: a timestamp, bytes, a quantity, an address.
     Other(cel::Value),
-    /// What is asked with `authorizer`.
+    /// A value of the authorizer library.
     Authority(Rc<Authority<'a>>),
-    /// The error of a step in a loop, which a later step may still absorb.
+    /// The error of a loop step, which a later step may absorb.
     Failed(EvalError),
 }
 
 impl<'a> Val<'a> {
-    /// A value of the object as rules see it.
+    /// Wraps a value of the object.
     pub fn of(value: &'a Value, node: Option<&'a Node>) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -76,7 +76,7 @@ impl<'a> Val<'a> {
         Self::List(Rc::new(items))
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub fn items(&self) -> Option<Vec<Self>> {
         match self {
             Self::List(items) => Some(items.to_vec()),
@@ -88,7 +88,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The entries of a map or an object.
+    /// Returns the entries of a map or an object.
     pub fn entries(&self) -> Option<Vec<(Self, Self)>> {
         match self {
             Self::Map(entries) => Some(entries.to_vec()),
@@ -103,7 +103,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// How many items, entries or characters there are.
+    /// Returns the number of items, entries or characters.
     pub fn size(&self) -> Option<usize> {
         Some(match self {
             Self::Text(text) => text.chars().count(),
@@ -116,7 +116,7 @@ impl<'a> Val<'a> {
         })
     }
 
-    /// What it costs to go through it once.
+    /// Returns the cost of one traversal.
     pub fn weight(&self) -> u64 {
         let size = match self {
             Self::Text(text) => text.len() / 10,
@@ -125,7 +125,7 @@ impl<'a> Val<'a> {
         u64::try_from(size).unwrap_or(u64::MAX).saturating_add(1)
     }
 
-    /// The name of its type.
+    /// Returns the name of its type.
     pub fn type_name(&self) -> String {
         let name = match self {
             Self::Null => "null_type",
@@ -148,7 +148,7 @@ impl<'a> Val<'a> {
     }
 }
 
-/// The name of a field from the one that expressions use, which must be an identifier.
+/// Returns the field name of an escaped identifier.
 pub(crate) fn unescape(name: &str) -> Cow<'_, str> {
     if !name.contains("__") {
         return Cow::Borrowed(name);

@@ -140,6 +140,7 @@ fn resources_of_core() {
             "namespaces/status",
             "pods",
             "pods/binding",
+            "pods/ephemeralcontainers",
             "pods/eviction",
             "pods/status"
         ]
@@ -168,7 +169,7 @@ fn resources_of_core() {
         })
     );
     assert_eq!(
-        list["resources"][5],
+        list["resources"][6],
         json!({
             "name": "pods/eviction",
             "singularName": "",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::admission::gate::{Gate, Plain};
+use crate::admission::dispatcher::{Dispatcher, Plain};
 use crate::endpoints::decode::{Decoded, FieldValidation};
 use crate::endpoints::update::Part;
 use crate::endpoints::{Api, Call, Reply, create, decode, update};
@@ -39,8 +39,12 @@ impl Applying {
 }
 
 impl Api {
-    pub(crate) async fn apply(&self, gate: &Gate<'_>, subresource: Option<&str>) -> Result<Reply> {
-        let call = gate.call;
+    pub(crate) async fn apply(
+        &self,
+        dispatcher: &Dispatcher<'_>,
+        subresource: Option<&str>,
+    ) -> Result<Reply> {
+        let call = dispatcher.call;
         call.check_options("PatchOptions", true)?;
         let dry_run = call.dry_run("PatchOptions")?;
         let (res, name) = (&call.res, call.name());
@@ -70,7 +74,7 @@ impl Api {
         for _ in 0..ATTEMPTS {
             if self.store.get(&res.collection, &call.key()).is_some() || part != Part::Main {
                 let produce = |live: &Value| next(Some(live));
-                outcome = gate
+                outcome = dispatcher
                     .update(part, dry_run, Plain(produce))
                     .await
                     .map(|updated| Reply::object(200, updated));
@@ -89,7 +93,7 @@ impl Api {
                 if !dry_run {
                     meta::set(&mut value, "resourceVersion", Value::Null);
                 }
-                outcome = gate
+                outcome = dispatcher
                     .create(value, dry_run)
                     .await
                     .map(|created| Reply::object(201, created));

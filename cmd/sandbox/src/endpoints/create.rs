@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::admission::gate::Gate;
+use crate::admission::dispatcher::Dispatcher;
 use crate::admission::{priority, webhook};
 use crate::endpoints::{Api, Reply, decode};
 use crate::resource::Resource;
@@ -19,25 +19,25 @@ const MAX_GENERATED_NAME: usize = 63;
 const SUFFIX: usize = 5;
 
 impl Api {
-    pub(crate) async fn create(&self, gate: &Gate<'_>) -> Result<Reply> {
-        let call = gate.call;
+    pub(crate) async fn create(&self, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
+        let call = dispatcher.call;
         call.check_options("CreateOptions", false)?;
         let dry_run = call.dry_run("CreateOptions")?;
         let writer = self.writer(call, "CreateOptions", None)?;
         let decode::Decoded { value, warnings } = decode::body(call, "CreateOptions")?;
-        let created = self.create_decoded(gate, &writer, value, dry_run).await;
+        let created = self.create_decoded(dispatcher, &writer, value, dry_run).await;
         crate::endpoints::warned(created, warnings)
     }
 
     /// Creates an object that a client sent.
     pub(crate) async fn create_decoded(
         &self,
-        gate: &Gate<'_>,
+        dispatcher: &Dispatcher<'_>,
         writer: &fieldmanager::Writer,
         mut value: Value,
         dry_run: bool,
     ) -> Result<Reply> {
-        let call = gate.call;
+        let call = dispatcher.call;
         self.check_escalation(call, &Value::Null, &value)?;
         self.check_owner_references(call, &Value::Null, &value)?;
         // Nobody creates what is on its way out, nor has the time of that.
@@ -45,7 +45,7 @@ impl Api {
             meta::set(&mut value, field, Value::Null);
         }
         fieldmanager::track(&call.res, writer, None, &mut value);
-        let created = gate.create(value, dry_run).await?;
+        let created = dispatcher.create(value, dry_run).await?;
         Ok(Reply::object(201, created))
     }
 
@@ -228,7 +228,7 @@ impl Api {
             self.aggregate_roles();
         }
         if matches!(res.collection.as_str(), webhook::MUTATING | webhook::VALIDATING) {
-            self.refresh_hooks();
+            self.refresh_webhooks();
         }
     }
 

@@ -26,7 +26,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::watch as watch_channel;
 
-use crate::admission::webhook::{Compiled, Hooks, Services};
+use crate::admission::webhook::{ConfigurationCache, Services, Webhooks};
 use crate::authn::{Authorization, Signer, User};
 use crate::authz::Audit;
 use crate::endpoints::negotiate::View;
@@ -40,7 +40,7 @@ use crate::storage::lag::Lag;
 use crate::storage::{Draft, Object, Store};
 use crate::{Options, registry};
 
-pub use crate::admission::gate::Warnings;
+pub use crate::admission::dispatcher::Warnings;
 pub use render::{Body, Form};
 pub use watch::WatchStream;
 
@@ -58,9 +58,9 @@ pub struct Api {
     pub(crate) signer: OnceLock<Option<Signer>>,
     registry: RwLock<ServedResources>,
     /// The webhooks that are asked about writes; none if there are none.
-    pub(crate) hooks: RwLock<Option<Arc<Hooks>>>,
+    pub(crate) webhooks: RwLock<Option<Arc<Webhooks>>>,
     /// What the webhooks were compiled from; held while they are made anew.
-    pub(crate) compiled: Mutex<Compiled>,
+    pub(crate) compiled: Mutex<ConfigurationCache>,
     /// Where the services of webhooks are.
     pub(crate) services: Services,
     /// Held from the choice of a Service's addresses until it is stored, so that no two choose the same.
@@ -162,7 +162,7 @@ impl Api {
             root_ca,
             signer: OnceLock::new(),
             registry: RwLock::new(ServedResources::new()),
-            hooks: RwLock::new(None),
+            webhooks: RwLock::new(None),
             compiled: Mutex::default(),
             services,
             addresses: Mutex::new(()),
@@ -213,37 +213,39 @@ impl Api {
         if call.watch && (subresource, method) == (None, &Method::GET) && !call.res.is_review() {
             return self.watch(call).await;
         }
-        let gate = self.gate(&call, subresource, warnings);
+        let dispatcher = self.dispatcher(&call, subresource, warnings);
         if call.res.is_review() {
             return match (subresource, method, named) {
-                (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.review(&gate).await,
+                (None, &Method::POST, false) if call.namespaced_as_its_kind() => {
+                    self.review(&dispatcher).await
+                }
                 _ => Err(ApiError::method_not_allowed()),
             };
         }
         match (subresource, method, named) {
             (None | Some("status" | "ephemeralcontainers"), &Method::GET, true) => self.get(&call).await,
             (None, &Method::GET, false) => self.list(&call).await,
-            (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.create(&gate).await,
+            (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.create(&dispatcher).await,
             (None | Some("status" | "ephemeralcontainers"), &Method::PUT, true) => {
-                self.put(&gate, subresource).await
+                self.put(&dispatcher, subresource).await
             }
             (None | Some("status" | "ephemeralcontainers"), &Method::PATCH, true) => {
-                self.patch(&gate, subresource).await
+                self.patch(&dispatcher, subresource).await
             }
-            (None, &Method::DELETE, true) => self.delete(&gate).await,
+            (None, &Method::DELETE, true) => self.delete(&dispatcher).await,
             (None, &Method::DELETE, false)
                 if call.namespaced_as_its_kind() && call.res.collection != "namespaces" =>
             {
-                self.delete_collection(&gate).await
+                self.delete_collection(&dispatcher).await
             }
-            (Some("scale"), _, true) => self.scale(method, &gate).await,
-            (Some("binding"), &Method::POST, true) => self.bind(&gate).await,
-            (Some("eviction"), &Method::POST, true) => self.evict(&gate).await,
-            (Some("finalize"), &Method::PUT, true) => self.finalize_namespace(&gate).await,
+            (Some("scale"), _, true) => self.scale(method, &dispatcher).await,
+            (Some("binding"), &Method::POST, true) => self.bind(&dispatcher).await,
+            (Some("eviction"), &Method::POST, true) => self.evict(&dispatcher).await,
+            (Some("finalize"), &Method::PUT, true) => self.finalize_namespace(&dispatcher).await,
             (Some(connect @ ("log" | "exec" | "attach" | "portforward" | "proxy")), _, true) => {
                 self.connect(method, connect, &call)
             }
-            (Some("token"), &Method::POST, true) => self.request_token(&gate).await,
+            (Some("token"), &Method::POST, true) => self.request_token(&dispatcher).await,
             _ => Err(ApiError::method_not_allowed()),
         }
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::admission::gate::{Gate, Writing};
+use crate::admission::dispatcher::{Dispatcher, UpdatedObject};
 use crate::endpoints::apply::Applying;
 use crate::endpoints::update::Part;
 use crate::endpoints::{Api, Body, Call, Reply, create, update};
@@ -20,8 +20,8 @@ use crate::{fieldmanager, meta, patch, registry, schema};
 const NO_REPLICAS: i32 = i32::MIN;
 
 impl Api {
-    pub(crate) async fn scale(&self, method: &Method, gate: &Gate<'_>) -> Result<Reply> {
-        let call = gate.call;
+    pub(crate) async fn scale(&self, method: &Method, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
+        let call = dispatcher.call;
         let Some(paths) = call.res.scale.clone() else {
             return Err(ApiError::method_not_allowed());
         };
@@ -39,7 +39,7 @@ impl Api {
                 }
                 scale_of(&call.res, &paths, &object)
             }
-            Method::PUT | Method::PATCH => self.set_scale(method, gate, &paths).await?,
+            Method::PUT | Method::PATCH => self.set_scale(method, dispatcher, &paths).await?,
             _ => return Err(ApiError::method_not_allowed()),
         };
         Ok(Reply {
@@ -49,8 +49,8 @@ impl Api {
         })
     }
 
-    async fn set_scale(&self, method: &Method, gate: &Gate<'_>, paths: &Scale) -> Result<Value> {
-        let call = gate.call;
+    async fn set_scale(&self, method: &Method, dispatcher: &Dispatcher<'_>, paths: &Scale) -> Result<Value> {
+        let call = dispatcher.call;
         let patch_type = if *method == Method::PATCH {
             Some(update::patch_type(call)?)
         } else {
@@ -91,7 +91,7 @@ impl Api {
             scaling.sent = sent;
         }
         let dry_run = call.dry_run(options)?;
-        let updated = gate.update(Part::Main, dry_run, scaling).await?;
+        let updated = dispatcher.update(Part::Main, dry_run, scaling).await?;
         Ok(scale_of(&call.res, paths, &updated))
     }
 }
@@ -172,7 +172,7 @@ impl Scaling<'_> {
     }
 }
 
-impl Writing for Scaling<'_> {
+impl UpdatedObject for Scaling<'_> {
     fn shown<'v>(&self, object: &'v Value) -> Result<Cow<'v, Value>> {
         Ok(Cow::Owned(self.present(object)))
     }

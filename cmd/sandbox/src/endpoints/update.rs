@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::admission::gate::{Gate, Plain};
+use crate::admission::dispatcher::{Dispatcher, Plain};
 use crate::endpoints::decode::{Decoded, FieldValidation, Stage};
 use crate::endpoints::{Api, Call, Reply, create, decode};
 use crate::field::{FieldError, json_type};
@@ -59,8 +59,8 @@ pub(crate) struct Update<'a> {
 }
 
 impl Api {
-    pub(crate) async fn put(&self, gate: &Gate<'_>, subresource: Option<&str>) -> Result<Reply> {
-        let call = gate.call;
+    pub(crate) async fn put(&self, dispatcher: &Dispatcher<'_>, subresource: Option<&str>) -> Result<Reply> {
+        let call = dispatcher.call;
         call.check_options("UpdateOptions", false)?;
         let dry_run = call.dry_run("UpdateOptions")?;
         let writer = self.writer(call, "UpdateOptions", subresource)?;
@@ -71,19 +71,21 @@ impl Api {
             return Err(ApiError::not_found(&call.res, call.name()));
         }
         let Decoded { value, warnings } = decoded?;
-        let put = self.put_decoded(gate, subresource, &writer, value, dry_run).await;
+        let put = self
+            .put_decoded(dispatcher, subresource, &writer, value, dry_run)
+            .await;
         crate::endpoints::warned(put, warnings)
     }
 
     async fn put_decoded(
         &self,
-        gate: &Gate<'_>,
+        dispatcher: &Dispatcher<'_>,
         subresource: Option<&str>,
         writer: &Writer,
         mut value: Value,
         dry_run: bool,
     ) -> Result<Reply> {
-        let call = gate.call;
+        let call = dispatcher.call;
         create::check_namespace(&call.res, &call.namespace, &mut value)?;
         check_name(meta::name(&value), call.name())?;
         let part = Part::of(subresource);
@@ -104,7 +106,7 @@ impl Api {
             if !dry_run {
                 meta::set(&mut value, "resourceVersion", Value::Null);
             }
-            return self.create_decoded(gate, writer, value, dry_run).await;
+            return self.create_decoded(dispatcher, writer, value, dry_run).await;
         }
         let produce = |old: &Value| {
             check_uid(&call.res, old, &value)?;
@@ -114,15 +116,19 @@ impl Api {
             fieldmanager::track(&call.res, writer, Some(old), &mut value);
             Ok(value)
         };
-        let updated = gate.update(part, dry_run, Plain(produce)).await?;
+        let updated = dispatcher.update(part, dry_run, Plain(produce)).await?;
         Ok(Reply::object(200, updated))
     }
 
-    pub(crate) async fn patch(&self, gate: &Gate<'_>, subresource: Option<&str>) -> Result<Reply> {
-        let call = gate.call;
+    pub(crate) async fn patch(
+        &self,
+        dispatcher: &Dispatcher<'_>,
+        subresource: Option<&str>,
+    ) -> Result<Reply> {
+        let call = dispatcher.call;
         let kind = patch_type(call)?;
         if kind == PatchType::Apply {
-            return self.apply(gate, subresource).await;
+            return self.apply(dispatcher, subresource).await;
         }
         call.check_options("PatchOptions", false)?;
         let dry_run = call.dry_run("PatchOptions")?;
@@ -167,7 +173,7 @@ impl Api {
             Ok(decoded.value)
         };
         let part = Part::of(subresource);
-        let updated = gate.update(part, dry_run, Plain(produce)).await;
+        let updated = dispatcher.update(part, dry_run, Plain(produce)).await;
         crate::endpoints::warned(updated.map(|updated| Reply::object(200, updated)), warnings)
     }
 

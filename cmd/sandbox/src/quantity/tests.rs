@@ -8,7 +8,7 @@ fn canonical(text: &str) -> Result<String, NoQuantity> {
 }
 
 #[test]
-fn amounts_take_their_canonical_form() {
+fn quantities_take_their_canonical_form() {
     let cases = [
         ("1.5", "1500m"),
         ("0", "0"),
@@ -78,7 +78,7 @@ fn amounts_take_their_canonical_form() {
 }
 
 #[test]
-fn nonsense_is_no_quantity() {
+fn invalid_quantity_is_rejected() {
     for wrong in [
         "", "x", "m", "1 ", "1 Gi", "1Q", "1.2.3", "abc", "1Gib", "--1", "1e5x",
     ] {
@@ -103,7 +103,7 @@ fn nonsense_is_no_quantity() {
 }
 
 #[test]
-fn amounts_compare_across_forms() {
+fn quantities_compare_across_formats() {
     let read = |text: &str| Quantity::read(&json!(text)).expect("a quantity");
     assert!(read("1Gi").exceeds(read("1G")));
     assert!(read("1000m").equals(read("1")));

@@ -1,8 +1,7 @@
-//! Reading YAML bodies: a tree as JSON would have given it.
+//! The YAML parser of request bodies.
 //!
-//! Scalars are read as the server reads them, which is YAML 1.1: `yes` is true and `010` is eight. The last of two equal
-//! keys wins, and is reported; only the first document counts. Nesting is bounded as it is for JSON, and so is what
-//! aliases make of a body.
+//! Scalars are those of YAML 1.1, as in `sigs.k8s.io/yaml`: `yes` is true and `010` is eight. The last duplicate of a key
+//! wins and is reported; only the first document is read. The depth and the number of aliased values are limited.
 
 mod scalar;
 #[cfg(test)]
@@ -17,19 +16,19 @@ use thiserror::Error;
 
 use crate::schema::Parsed;
 
-/// As deep as the JSON parser goes.
+/// The depth limit of the JSON parser.
 const MAX_DEPTH: usize = 127;
-/// How many values aliases may add.
+/// The maximum number of values that aliases add.
 const MAX_ALIASED: usize = 100_000;
-/// How many keys that stand twice are reported.
+/// The maximum number of reported duplicate keys.
 const MAX_REPORTED: usize = 100;
 
-/// The body is not YAML, or holds what JSON cannot.
+/// The body is not YAML, or JSON cannot represent it.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("{0}")]
 pub struct YamlError(String);
 
-/// Reads the first document of a body. The duplicates are sentences, as the server puts them.
+/// Parses the first document of a body. The duplicates are messages of the server.
 pub fn parse(body: &[u8]) -> Result<Parsed, YamlError> {
     let text = String::from_utf8_lossy(body);
     let (ends_line, length) = (text.ends_with(['\n', '\r', ' ']), text.chars().count());
@@ -63,13 +62,13 @@ pub fn parse(body: &[u8]) -> Result<Parsed, YamlError> {
     })
 }
 
-/// Keys that stand twice, as one error.
+/// Returns duplicate keys as one error.
 #[must_use]
 pub fn unmarshal_errors(duplicates: &[String]) -> String {
     format!("yaml: unmarshal errors:\n  {}", duplicates.join("\n  "))
 }
 
-/// A collection that is being read. A map remembers the key whose value comes next.
+/// An open collection. A map keeps the key of its next value.
 enum Node {
     List(Vec<Value>),
     Map(Map<String, Value>, Option<String>),
@@ -121,7 +120,7 @@ impl Reader {
         self.put(value, 0, line, "")
     }
 
-    /// Puts a value where it belongs. `text` is what a scalar was written as: keys are texts.
+    /// Adds a value to the open collection. `text` is the source of a scalar, because keys are strings.
     fn put(&mut self, value: Value, anchor: usize, line: usize, text: &str) -> Result<(), YamlError> {
         if anchor > 0 {
             self.anchors.insert(anchor, value.clone());
@@ -144,7 +143,7 @@ impl Reader {
     }
 }
 
-/// Whether a value can be merged into the map that has it under `<<`.
+/// Whether a value of the key `<<` can be merged.
 fn merges(value: &Value) -> bool {
     match value {
         Value::Object(_) => true,
@@ -153,7 +152,7 @@ fn merges(value: &Value) -> bool {
     }
 }
 
-/// What the map says itself goes before what is merged into it.
+/// Merges a map; keys that the target has win.
 fn merge_into(map: &mut Map<String, Value>, merged: Value) {
     let all: Cow<'_, [Value]> = match merged {
         Value::Array(items) => items.into(),

@@ -1,9 +1,9 @@
-//! What a scalar of a YAML body is.
+//! Scalars of a YAML body.
 
 use saphyr_parser::Tag;
 use serde_json::{Number, Value};
 
-/// Reads a scalar. Only a plain one, without a tag, can be anything but text.
+/// Parses a scalar. Only an untagged plain scalar may be another type than string.
 pub(super) fn read(text: &str, quoted: bool, tag: Option<&Tag>) -> Result<Value, String> {
     match tag
         .filter(|tag| tag.is_yaml_core_schema())
@@ -30,7 +30,7 @@ pub(super) fn read(text: &str, quoted: bool, tag: Option<&Tag>) -> Result<Value,
     }
 }
 
-/// A key is text, whatever it looks like.
+/// Returns a key as a string.
 pub(super) fn key(value: &Value, text: &str) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.clone()),
@@ -76,7 +76,7 @@ fn integer(digits: &str) -> Option<Number> {
     Some(size.into())
 }
 
-/// A number with a point or an exponent. One that is whole is written without either.
+/// Parses a float. An integral one becomes an integer.
 fn float(digits: &str) -> Option<Number> {
     let shape = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
     if !digits.chars().all(shape) || !digits.contains(|c: char| c.is_ascii_digit()) {

@@ -10,7 +10,7 @@ fn value(text: &str) -> Value {
 }
 
 #[test]
-fn reads_what_manifests_hold() {
+fn manifests_parse() {
     let text =
         "a: 1\nb: {c: [x, 'y', \"z\"], d: null}\ne: |\n  two\n  lines\nf:\n- g: true\n  h: 1.5\n- 0x1F\n";
     assert_eq!(
@@ -71,7 +71,7 @@ fn scalars_are_those_of_yaml_1_1() {
 }
 
 #[test]
-fn aliases_and_merges_are_bounded() {
+fn aliases_and_merges_are_limited() {
     assert_eq!(
         value("a: &x {k: 1, l: 2}\nb: *x\nc: {<<: *x, k: 3}\n"),
         json!({"a": {"k": 1, "l": 2}, "b": {"k": 1, "l": 2}, "c": {"k": 3, "l": 2}})
@@ -87,7 +87,7 @@ fn aliases_and_merges_are_bounded() {
 }
 
 #[test]
-fn what_is_no_yaml_is_refused_and_keys_that_stand_twice_are_told() {
+fn invalid_yaml_is_rejected_and_duplicate_keys_are_reported() {
     for text in ["a: b: c", "{a", "\"x", "a: 1\n b: 2", "? [a]\n: b"] {
         assert!(parse(text.as_bytes()).is_err(), "{text}");
     }
@@ -104,7 +104,7 @@ fn what_is_no_yaml_is_refused_and_keys_that_stand_twice_are_told() {
 
 proptest! {
     #[test]
-    fn no_text_makes_the_parser_fall(text in ".{0,40}") {
+    fn parser_never_panics(text in ".{0,40}") {
         let _ = parse(text.as_bytes());
     }
 

@@ -1,19 +1,17 @@
-//! Admission webhooks: who is asked about a write before it is done, and what the answers do to it.
+//! Admission webhooks: the plugins `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`.
 //!
-//! A configuration is compiled once, when it is written ([`Compiled`]). Whether a hook is asked about a write is decided by its
-//! rules, selectors and conditions ([`Hook::concerns`]); what it is asked is an `AdmissionReview` ([`Question`]); how it is
-//! asked is one HTTPS request within a deadline ([`call`]); what it says is read with suspicion ([`Answer`]). All but the
-//! request itself is pure, and nobody who asks holds a lock meanwhile.
+//! A written configuration is compiled once ([`ConfigurationCache`]). Rules, selectors and conditions select the webhooks of
+//! a write ([`Webhook::matching_resource`]). Each gets an `AdmissionReview` ([`ReviewRequest`]) in one HTTPS request
+//! ([`send`]); its response is validated ([`ReviewResponse`]).
 //!
-//! What the server does on its own account (the content of a namespace that goes away, the default objects of a new one) is
-//! nobody's request, and nobody is asked about it.
+//! Writes of the sandbox itself, such as those of a namespace deletion, are not reviewed.
 
-mod answer;
-mod call;
-mod hook;
-mod matches;
-mod review;
-mod trust;
+mod client;
+mod configuration;
+mod matching;
+mod request;
+mod response;
+mod tls;
 
 #[cfg(test)]
 mod tests;
@@ -21,28 +19,28 @@ mod tests;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-pub use answer::{Answer, Fault};
-pub use call::ask;
-pub use hook::{Compiled, Hook, Hooks};
-pub use matches::{Surroundings, Write};
-pub use review::{Question, body};
+pub use client::send;
+pub use configuration::{ConfigurationCache, Webhook, Webhooks};
+pub use matching::{Lookup, Write};
+pub use request::{ReviewRequest, body};
+pub use response::{ResponseError, ReviewResponse};
 
-/// Where services are that webhooks are reached through: by `namespace/name:port`.
+/// Addresses of services by `namespace/name:port`.
 pub type Services = BTreeMap<String, SocketAddr>;
 
-/// What is done to an object.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// It is made.
+    /// An object is created.
     Create,
-    /// It, or a part of it, is replaced.
+    /// An object or a subresource is updated.
     Update,
-    /// It is to go.
+    /// An object is deleted.
     Delete,
 }
 
 impl Operation {
-    /// As rules name it.
+    /// Returns the name in rules.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,7 +62,7 @@ pub struct Kind {
     pub name: String,
 }
 
-/// Which configurations hold webhooks.
+/// The collection of mutating configurations.
 pub const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
-/// The same of those that only say yes or no.
+/// The collection of validating configurations.
 pub const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";

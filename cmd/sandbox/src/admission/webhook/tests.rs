@@ -1,10 +1,10 @@
 use serde_json::{Value, json};
 
-use crate::admission::webhook::hook::Version;
-use crate::admission::webhook::{Answer, Fault};
+use crate::admission::webhook::configuration::Version;
+use crate::admission::webhook::{ResponseError, ReviewResponse};
 
-fn read(review: &Value, mutating: bool) -> Result<Answer, String> {
-    Answer::read(review.to_string().as_bytes(), Version::V1, "u", mutating)
+fn read(review: &Value, mutating: bool) -> Result<ReviewResponse, String> {
+    ReviewResponse::read(review.to_string().as_bytes(), Version::V1, "u", mutating)
 }
 
 fn review(response: &Value) -> Value {
@@ -12,7 +12,7 @@ fn review(response: &Value) -> Value {
 }
 
 #[test]
-fn what_is_no_answer_is_told() {
+fn invalid_response_is_reported() {
     for (body, why) in [
         ("", "failed to call webhook: "),
         ("no", "failed to call webhook: "),
@@ -25,7 +25,7 @@ fn what_is_no_answer_is_told() {
             "failed to call webhook: no kind \"Pod\"",
         ),
     ] {
-        let error = Answer::read(body.as_bytes(), Version::V1, "u", true).expect_err(body);
+        let error = ReviewResponse::read(body.as_bytes(), Version::V1, "u", true).expect_err(body);
         assert!(error.starts_with(why), "{body}: {error}");
     }
     for (response, mutating, why) in [
@@ -76,14 +76,14 @@ fn what_is_no_answer_is_told() {
 }
 
 #[test]
-fn an_old_review_is_not_looked_at_closely() {
+fn v1beta1_response_is_validated_loosely() {
     let body = json!({"response": {"allowed": true, "patch": "W10="}}).to_string();
-    let answer = Answer::read(body.as_bytes(), Version::V1Beta1, "u", true).expect("an answer");
+    let answer = ReviewResponse::read(body.as_bytes(), Version::V1Beta1, "u", true).expect("an answer");
     assert!(answer.allowed);
 }
 
 #[test]
-fn refusals_are_errors_whatever_they_say() {
+fn rejection_is_always_an_error() {
     let refusal = |status: Value| {
         let answer = read(
             &review(&json!({"uid": "u", "allowed": false, "status": status})),
@@ -109,7 +109,7 @@ fn refusals_are_errors_whatever_they_say() {
 }
 
 #[test]
-fn changes() {
+fn patches_apply_or_fail() {
     let object = json!({"a": 1});
     let change = |patch: &[u8], ty: &str, object: Option<&Value>| {
         use base64::Engine as _;
@@ -128,16 +128,21 @@ fn changes() {
     assert_eq!(change(b"[]", "JSONPatch", Some(&object)), Ok(None));
     assert!(matches!(
         change(b"{}", "JSONPatch", Some(&object)),
-        Err(Fault::Call(_))
+        Err(ResponseError::Call(_))
     ));
     assert_eq!(
         change(add, "MergePatch", Some(&object)),
-        Err(Fault::Call("unsupported patch type \"MergePatch\"".to_owned()))
+        Err(ResponseError::Call(
+            "unsupported patch type \"MergePatch\"".to_owned()
+        ))
     );
     let test = br#"[{"op": "test", "path": "/a", "value": 2}]"#;
     assert!(matches!(
         change(test, "JSONPatch", Some(&object)),
-        Err(Fault::Change(_))
+        Err(ResponseError::Change(_))
     ));
-    assert!(matches!(change(add, "JSONPatch", None), Err(Fault::Change(_))));
+    assert!(matches!(
+        change(add, "JSONPatch", None),
+        Err(ResponseError::Change(_))
+    ));
 }

@@ -1,4 +1,4 @@
-//! Custom resource definitions. Whether their schemas are structural is checked with the schemas, not here.
+//! The strategy of CRDs. The module `structural` validates their schemas.
 
 mod names;
 mod spec;
@@ -58,7 +58,7 @@ fn default(crd: &mut Value) {
     }
 }
 
-/// Remembers in which versions objects may lie in the store.
+/// Adds the storage version to `status.storedVersions`.
 fn record_storage_version(crd: &mut Value) {
     let storage = list(&crd["spec"]["versions"])
         .iter()

@@ -1,4 +1,4 @@
-//! Names of a custom resource, and who may use the groups of the community.
+//! Validation of the names of a CRD, and the approval of protected groups.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::registry::names::dns_1035_label;
 const APPROVAL: &str = "api-approved.kubernetes.io";
 const POLICY: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
 
-/// The name of the definition is made of the names in it, so that no two can define the same.
+/// The name of a CRD consists of its plural and its group, so that no two define the same resource.
 pub(crate) fn object_name(crd: &Value) -> Option<FieldError> {
     let name = text(&crd["metadata"]["name"]);
     let needed = format!(
@@ -26,7 +26,7 @@ pub(crate) fn object_name(crd: &Value) -> Option<FieldError> {
     })
 }
 
-/// Checks wanted or accepted names; those that must be there are asked for elsewhere.
+/// Validates requested or accepted names that are set.
 pub(crate) fn validate(names: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut check = |value: &str, path: String, mixed_case: bool| {
@@ -97,7 +97,7 @@ fn approval_of(crd: &Value) -> Approval {
     }
 }
 
-/// Groups of the community need a note that says who approved the API. What was so before may stay so.
+/// Groups of the Kubernetes community need an annotation of the API approval. An unapproved CRD may stay unapproved.
 pub(crate) fn approval(crd: &Value, old: Option<&Value>) -> Option<FieldError> {
     let group = text(&crd["spec"]["group"]);
     let protected = ["k8s.io", "kubernetes.io"]

@@ -1,4 +1,4 @@
-//! The spec of a definition: group, scope, versions and what each version says.
+//! Validation of a CRD's spec: group, scope, names, versions and conversion.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::registry::json::{flag, list, text};
 use crate::registry::names::{dns_1035_label, dns_subdomain};
 use crate::registry::webhooks;
 
-/// Checks the spec.
+/// Validates the spec.
 pub(crate) fn validate(spec: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let group = text(&spec["group"]);
@@ -316,7 +316,7 @@ fn conversion(spec: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A version in which objects may still lie cannot go.
+/// A version that may have stored objects must stay.
 pub(crate) fn stored_versions(crd: &Value) -> Vec<FieldError> {
     const PATH: &str = "status.storedVersions";
     let stored = list(&crd["status"]["storedVersions"]);

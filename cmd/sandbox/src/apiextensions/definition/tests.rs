@@ -34,7 +34,7 @@ fn names_are_completed_and_the_storage_version_recorded() {
 }
 
 #[test]
-fn everything_wrong_is_named_at_once() {
+fn all_errors_are_reported() {
     let mut bad = crd("xio", &json!([{"name": "v1", "served": true, "storage": false}]));
     bad["metadata"]["name"] = "bs.xio".into();
     bad["spec"]["scope"] = "Foo".into();
@@ -53,7 +53,7 @@ fn everything_wrong_is_named_at_once() {
 }
 
 #[test]
-fn groups_of_the_community_need_approval() {
+fn protected_groups_need_approval() {
     let with = |note: &str| {
         let mut crd = crd("x.k8s.io", &json!([version("v1", true)]));
         if !note.is_empty() {
@@ -74,7 +74,7 @@ fn groups_of_the_community_need_approval() {
 }
 
 #[test]
-fn versions_with_objects_stay() {
+fn stored_versions_must_stay() {
     let (crd, errors) = updated(
         KIND,
         crd("x.io", &json!([version("v1", true)])),
@@ -98,7 +98,7 @@ fn versions_with_objects_stay() {
 }
 
 #[test]
-fn the_plural_name_is_for_good() {
+fn plural_name_is_immutable() {
     let mut other = crd("x.io", &json!([version("v1", true)]));
     other["spec"]["names"]["plural"] = "zs".into();
     let (_, errors) = updated(KIND, crd("x.io", &json!([version("v1", true)])), other);

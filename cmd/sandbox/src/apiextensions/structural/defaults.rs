@@ -1,10 +1,10 @@
-//! Defaulting: what the schema fills in, and nulls that are none.
+//! Defaulting, and removal of nulls. Mirrors `schema/defaulting`.
 
 use serde_json::Value;
 
 use crate::apiextensions::structural::node::Node;
 
-/// Takes away nulls where none may be and nothing is to take their place.
+/// Removes nulls of fields that are neither nullable nor required.
 pub fn drop_nulls(node: &Node, value: &mut Value) {
     without_nulls(Some(node), value);
 }
@@ -29,7 +29,7 @@ fn without_nulls(node: Option<&Node>, value: &mut Value) {
     }
 }
 
-/// Fills in defaults.
+/// Sets defaults.
 pub fn fill(node: &Node, value: &mut Value) {
     match value {
         Value::Object(map) => {

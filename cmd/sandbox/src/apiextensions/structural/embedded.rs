@@ -1,4 +1,4 @@
-//! Embedded resources: objects inside of objects, which have a kind, a version and metadata of their own.
+//! Embedded resources (`x-kubernetes-embedded-resource`). Mirrors `schema/objectmeta`.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::apiextensions::structural::path::Path;
 use crate::field::FieldError;
 use crate::{registry, schema};
 
-/// Brings the metadata of embedded resources into shape. Returns the paths of unknown fields that were dropped.
+/// Coerces the metadata of embedded resources. Returns the paths of dropped unknown fields.
 pub fn coerce(
     node: &Node,
     value: &mut Value,
@@ -51,7 +51,7 @@ pub fn coerce(
     Ok(())
 }
 
-/// What is wrong with the kind, version and metadata of embedded resources.
+/// Validates the kind, apiVersion and metadata of embedded resources.
 pub fn validate(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     match value {
         Value::Object(map) => {

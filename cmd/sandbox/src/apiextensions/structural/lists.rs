@@ -1,4 +1,4 @@
-//! Lists that are sets or maps: no item, and no key, stands twice.
+//! Set lists and map lists: duplicate items and duplicate keys are rejected.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::apiextensions::structural::node::{List, Node};
 use crate::apiextensions::structural::path::Path;
 use crate::field::FieldError;
 
-/// What stands twice in an object.
+/// Reports duplicates in an object.
 pub fn validate(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     match value {
         Value::Object(map) => {
@@ -51,7 +51,7 @@ fn map_list(keys: &[String], items: &[Value], path: &Path<'_>, errors: &mut Vec<
     duplicates(&keys, path, errors);
 }
 
-/// What tells an item of a map list from the others.
+/// Returns the key values of an item of a map list.
 pub fn key_of(keys: &[String], item: &Value) -> Value {
     let pairs = keys
         .iter()
@@ -59,13 +59,13 @@ pub fn key_of(keys: &[String], item: &Value) -> Value {
     Value::Object(pairs.collect::<Map<_, _>>())
 }
 
-/// The items of a list that is a map, to be found by their keys. Of other lists there is none to be found.
+/// The items of a map list by their keys. Items of other lists are not correlatable.
 pub struct Keyed<'a> {
     keys: &'a [String],
     items: BTreeMap<String, &'a Value>,
 }
 
-/// What was in a list; of items that stand twice, the first.
+/// The old items of a list; the first one of duplicates.
 pub fn by_key<'a>(list: &'a List, before: Option<&'a Value>) -> Keyed<'a> {
     let (List::Map(keys), Some(Value::Array(items))) = (list, before) else {
         return Keyed {
@@ -84,7 +84,7 @@ pub fn by_key<'a>(list: &'a List, before: Option<&'a Value>) -> Keyed<'a> {
 }
 
 impl<'a> Keyed<'a> {
-    /// What was there under the keys of an item.
+    /// Returns the old item with the same keys.
     pub fn find(&self, item: &Value) -> Option<&'a Value> {
         if self.items.is_empty() {
             return None;
@@ -93,7 +93,7 @@ impl<'a> Keyed<'a> {
     }
 }
 
-/// Every value that was there before is told once, at its second place.
+/// Reports every duplicate once, at its second index.
 fn duplicates(items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if items.len() < 2 {
         return;

@@ -1,9 +1,9 @@
-//! Structural schemas: what a definition says about the objects of one of its versions.
+//! Structural schemas: the schema of one version of a CRD. Mirrors `apiextensions-apiserver/pkg/apiserver/schema`.
 //!
-//! [`check`] judges a schema when a definition is written; a [`Schema`] is one that was judged, compiled once. Objects
-//! are [admitted](Schema::admit) when they come in (defaults, metadata of embedded resources, pruning), validated before
-//! they are stored, and [settled](Schema::settle) when they were stored under another schema than the present one.
-//! All of it is pure, and recursion is as deep as a body may be.
+//! [`check`] validates a schema when a CRD is written; a [`Schema`] is compiled once. A request's object is
+//! [admitted](Schema::admit) (defaulting, metadata of embedded resources, pruning) and validated before it is stored. An
+//! object that was stored under an older schema is [settled](Schema::settle). All functions are pure; the depth of a
+//! recursion is that of the body.
 
 pub(crate) mod check;
 pub(crate) mod defaults;
@@ -22,7 +22,7 @@ pub(crate) mod tests;
 
 use serde_json::Value;
 
-pub use crate::cel::{Condition, Judge, Verdict, check_condition, conditions};
+pub use crate::cel::{Authorizer, Condition, MatchResult, check_condition, conditions};
 use crate::field::{FieldError, Wrong};
 pub use check::check;
 use node::Node;
@@ -31,14 +31,14 @@ use path::Path;
 /// A compiled schema.
 #[derive(Debug)]
 pub struct Schema {
-    /// As it was written: two schemas are the same if their sources are.
+    /// The source, by which schemas are compared.
     source: Value,
     id: u64,
     root: Node,
 }
 
 impl Schema {
-    /// Compiles a schema that was found to be right.
+    /// Compiles a valid schema.
     #[must_use]
     pub fn compile(source: &Value) -> Self {
         Self {
@@ -48,20 +48,20 @@ impl Schema {
         }
     }
 
-    /// Whether it was compiled from this.
+    /// Whether the schema was compiled from this source.
     #[must_use]
     pub fn is_of(&self, source: &Value) -> bool {
         self.source == *source
     }
 
-    /// The same for equal schemas, and no other's; never 0.
+    /// A hash of the source; never 0.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Makes an object that a client sent one of this schema, first without nulls where none may be if that is asked for.
-    /// Returns the fields that were dropped.
+    /// Defaults and prunes an object of a request. `drop_nulls` first removes nulls of fields that are not nullable.
+    /// Returns the dropped fields.
     pub fn admit(&self, value: &mut Value, drop_nulls: bool) -> Result<Vec<String>, FieldError> {
         if drop_nulls {
             defaults::drop_nulls(&self.root, value);
@@ -74,33 +74,33 @@ impl Schema {
         Ok(dropped)
     }
 
-    /// Makes a stored object one of this schema, which may be younger than the object.
+    /// Defaults and prunes a stored object, which may be older than the schema.
     pub fn settle(&self, value: &mut Value) {
         defaults::drop_nulls(&self.root, value);
         defaults::fill(&self.root, value);
         self.prune(value);
     }
 
-    /// Drops what the schema does not know.
+    /// Removes unknown fields.
     pub fn prune(&self, value: &mut Value) {
         prune::prune(&self.root, value, true);
     }
 
-    /// What is wrong with a new object.
+    /// Validates a new object.
     pub fn validate_create(&self, value: &Value, errors: &mut Vec<FieldError>) {
         errors.extend(validate::validate(&self.root, value, None, ""));
         self.validate_shape(value, None, errors);
         self.validate_rules(value, None, errors);
     }
 
-    /// What is wrong with a changed object.
+    /// Validates an updated object.
     pub fn validate_update(&self, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
         errors.extend(validate::validate(&self.root, new, Some(old), ""));
         self.validate_shape(new, Some(old), errors);
         self.validate_rules(new, Some(old), errors);
     }
 
-    /// What is wrong with an object whose status was changed.
+    /// Validates an object with an updated status.
     pub fn validate_status(&self, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
         if let (Some(node), Some(status)) = (self.root.properties.get("status"), new.get("status")) {
             errors.extend(validate::validate(node, status, old.get("status"), "status"));
@@ -114,7 +114,7 @@ impl Schema {
         self.validate_lists(new, old, errors);
     }
 
-    /// Lists that were wrong before may stay wrong.
+    /// Lists that were invalid before may stay invalid.
     fn validate_lists(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         let mut found = Vec::new();
         lists::validate(&self.root, new, &Path::Root, &mut found);
@@ -128,7 +128,7 @@ impl Schema {
         errors.extend(found);
     }
 
-    /// Rules are asked only about objects that are what they expect.
+    /// Rules are evaluated only if the object has the types that they rely on.
     fn validate_rules(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         if !self.root.has_rules {
             return;

@@ -1,4 +1,4 @@
-//! One place of a structural schema, compiled: what may stand there, and what is below.
+//! A compiled node of a structural schema.
 
 use std::collections::BTreeMap;
 
@@ -9,43 +9,43 @@ use crate::apiextensions::structural::format::Format;
 use crate::apiextensions::structural::pattern;
 use crate::cel::Rule;
 
-/// A place of the schema. Inside `allOf` and its kin, only what validates is set.
+/// A node of the schema. Inside `allOf`, `anyOf`, `oneOf` and `not`, only value validations are set.
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "they are the flags of the schema")]
 pub struct Node {
-    /// The type, if one is given.
+    /// The type, if the schema specifies one.
     pub ty: Option<Type>,
     /// `x-kubernetes-int-or-string`.
     pub int_or_string: bool,
-    /// Null is a value here.
+    /// `nullable`.
     pub nullable: bool,
     /// `x-kubernetes-preserve-unknown-fields`.
     pub preserve: bool,
     /// `x-kubernetes-embedded-resource`.
     pub embedded: bool,
-    /// What stands here if nothing is given.
+    /// `default`.
     pub default: Option<Value>,
-    /// The fields of an object.
+    /// `properties`.
     pub properties: BTreeMap<String, Node>,
-    /// The values of a map.
+    /// `additionalProperties`.
     pub additional: Option<Additional>,
-    /// The items of a list.
+    /// `items`.
     pub items: Option<Box<Node>>,
-    /// How the items of a list are told apart.
+    /// `x-kubernetes-list-type`.
     pub list: List,
-    /// What values must keep to.
+    /// Value validations.
     pub limits: Limits,
-    /// All of these must hold.
+    /// `allOf`.
     pub all_of: Vec<Node>,
-    /// One of these must hold.
+    /// `anyOf`.
     pub any_of: Vec<Node>,
-    /// Exactly one of these must hold.
+    /// `oneOf`.
     pub one_of: Vec<Node>,
-    /// This must not hold.
+    /// `not`.
     pub not: Option<Box<Node>>,
     /// `x-kubernetes-validations`.
     pub rules: Vec<Rule>,
-    /// Whether there are rules here or below: what has none is not walked.
+    /// Whether the node or a descendant has rules.
     pub has_rules: bool,
 }
 
@@ -63,9 +63,9 @@ pub enum Type {
 /// `additionalProperties`.
 #[derive(Debug)]
 pub enum Additional {
-    /// `false`: no others.
+    /// `false`: no additional properties.
     None,
-    /// `true`: anything.
+    /// `true`: any value.
     Any,
     /// Values of a schema.
     Of(Box<Node>),
@@ -74,21 +74,21 @@ pub enum Additional {
 /// `x-kubernetes-list-type`.
 #[derive(Debug, Default, PartialEq)]
 pub enum List {
-    /// One value, as a whole.
+    /// The list is one value.
     #[default]
     Atomic,
-    /// No item twice.
+    /// Items are unique.
     Set,
-    /// No combination of these keys twice.
+    /// The values of these keys are unique.
     Map(Vec<String>),
 }
 
-/// The checks on a single value.
+/// Value validations.
 #[derive(Debug, Default)]
 pub struct Limits {
     pub format: Option<Format>,
     pub pattern: Option<Regex>,
-    /// The pattern as it was written, for messages.
+    /// The source of the pattern, for messages.
     pub pattern_text: String,
     pub maximum: Option<f64>,
     pub exclusive_maximum: bool,
@@ -131,7 +131,7 @@ impl Type {
 }
 
 impl Node {
-    /// Compiles a schema. What is wrong with it is found by [`crate::apiextensions::structural::check`] before; what is left here is ignored.
+    /// Compiles a schema that [`crate::apiextensions::structural::check`] has accepted; invalid parts are ignored.
     pub fn compile(schema: &Value) -> Self {
         let flag = |key: &str| schema[key] == true;
         let nested = |key: &str| -> Vec<Node> {
@@ -186,7 +186,7 @@ impl Node {
         node
     }
 
-    /// The schema of the values of a map.
+    /// Returns the schema of a map's values.
     pub fn values(&self) -> Option<&Node> {
         match &self.additional {
             Some(Additional::Of(node)) => Some(node),
@@ -194,7 +194,7 @@ impl Node {
         }
     }
 
-    /// The schema of a field, or of an entry of a map.
+    /// Returns the schema of a field or of a map entry.
     pub fn below(&self, name: &str) -> Option<&Node> {
         self.properties.get(name).or_else(|| self.values())
     }
@@ -227,7 +227,7 @@ impl Limits {
         };
         Self {
             format: Format::compile(schema),
-            // Most have none, and even that of nothing takes its time.
+            // Most schemas have no pattern, and compiling an empty one takes time.
             pattern: (!pattern_text.is_empty())
                 .then(|| pattern::compile(&pattern_text).ok())
                 .flatten(),

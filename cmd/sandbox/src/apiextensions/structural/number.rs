@@ -1,18 +1,18 @@
-//! Numbers: ranges, multiples, and when two of them are the same.
+//! Numbers: ranges, multiples, and equality.
 
 use serde_json::{Number, Value};
 
 use crate::apiextensions::structural::node::{Node, Type};
 use crate::apiextensions::structural::validate::{Found, Place};
 
-/// Whether a number without a fraction was written with one.
+/// Whether an integral number was written with a fraction.
 pub(crate) fn is_whole(number: &Number) -> bool {
     number
         .as_f64()
         .is_some_and(|n| n.is_finite() && n.fract() == 0.0 && n.abs() <= 9_007_199_254_740_991.0)
 }
 
-/// Whether two values are the same; numbers by what they are worth.
+/// Whether two values are equal; numbers by their value.
 pub(crate) fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => {
@@ -22,7 +22,7 @@ pub(crate) fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The checks on a number.
+/// Validates a number.
 pub(crate) fn check(node: &Node, number: &Number, place: &Place<'_>, found: &mut Found) {
     let limits = &node.limits;
     let value = number.as_f64().unwrap_or_default();
@@ -71,7 +71,7 @@ pub(crate) fn check(node: &Node, number: &Number, place: &Place<'_>, found: &mut
     }
 }
 
-/// A boundary that is itself out of the type's range.
+/// Reports a limit that is out of the type's range.
 fn boundary(node: &Node, bound: f64, what: &str, place: &Place<'_>, found: &mut Found) {
     if !in_range(node, bound, None) {
         found.add(place.whole(range_text(node, what, place)));
@@ -103,7 +103,7 @@ fn range_text(node: &Node, what: &str, place: &Place<'_>) -> String {
     format!("{what} value must be of type {ty} {format} in {}", place.name())
 }
 
-/// A limit as the server prints it: beside an integer as one.
+/// Returns a limit as the server prints it: beside an integer as an integer.
 #[allow(clippy::cast_possible_truncation)]
 fn text(limit: f64, whole: Option<i64>) -> String {
     if whole.is_some() && limit.abs() < 9.2e18 {

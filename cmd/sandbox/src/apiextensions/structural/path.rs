@@ -1,13 +1,13 @@
-//! Where a walk over an object is. A path lives on the stack of the walk, and costs nothing until it is written.
+//! The path of a value during a traversal. It lives on the stack, and is formatted only for errors.
 
 use std::fmt;
 
-/// A place, as a chain back to the root.
+/// A path, as a chain of parents.
 #[derive(Clone, Copy)]
 pub enum Path<'a> {
-    /// Nothing in front: what stands here is the object itself.
+    /// The object itself.
     Root,
-    /// A path that is written already, in front of the object.
+    /// The formatted path of the object.
     Prefix(&'a str),
     /// A field: `parent.name`.
     Child(&'a Path<'a>, &'a str),
@@ -18,22 +18,22 @@ pub enum Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The field below.
+    /// Returns the path of a field.
     pub fn child(&'a self, name: &'a str) -> Self {
         Self::Child(self, name)
     }
 
-    /// The entry of a map below.
+    /// Returns the path of a map entry.
     pub fn key(&'a self, key: &'a str) -> Self {
         Self::Key(self, key)
     }
 
-    /// The item below.
+    /// Returns the path of an item.
     pub fn index(&'a self, index: usize) -> Self {
         Self::Index(self, index)
     }
 
-    /// The path of a field error: the server calls the root of an object `<nil>`.
+    /// Returns the path for a field error: the server calls the root of an object `<nil>`.
     pub fn field(&self) -> String {
         match self.to_string() {
             path if path.is_empty() => "<nil>".to_owned(),

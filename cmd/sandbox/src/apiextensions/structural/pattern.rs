@@ -1,14 +1,13 @@
-//! Patterns: the syntax of the server's regular expressions, in that of ours.
+//! Translation of Go regular expressions into those of the crate `regex`.
 //!
-//! Both are RE2's. They differ in that `\d`, `\w`, `\s` and `\b` mean ASCII there, and in what a class may hold without
-//! an escape.
+//! Both follow RE2. In Go `\d`, `\w`, `\s` and `\b` are ASCII, and a class may hold other characters without an escape.
 
 use regex::{Regex, RegexBuilder};
 
-/// The most a compiled pattern may take; one that takes more is refused like one that is wrong.
+/// The maximum size of a compiled pattern; a larger one is rejected as invalid.
 const SIZE_LIMIT: usize = 1 << 20;
 
-/// Compiles a pattern of the server. The error is what is wrong with it, in one line.
+/// Compiles a Go pattern. The error is a message of one line.
 pub fn compile(pattern: &str) -> Result<Regex, String> {
     let build = RegexBuilder::new(&translate(pattern))
         .size_limit(SIZE_LIMIT)
@@ -50,7 +49,7 @@ fn translate(pattern: &str) -> String {
                 if chars.next_if_eq(&'^').is_some() {
                     out.push('^');
                 }
-                // A bracket that stands first is one of the class.
+                // A leading bracket is a member of the class.
                 if chars.next_if_eq(&']').is_some() {
                     out.push_str(r"\]");
                 }
@@ -73,7 +72,7 @@ fn translate(pattern: &str) -> String {
     out
 }
 
-/// `\Q...\E`: text that means itself.
+/// `\Q...\E`: literal text.
 fn quote(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
     let mut text = String::new();
     while let Some(c) = chars.next() {
@@ -90,7 +89,7 @@ mod tests {
     use super::compile;
 
     #[test]
-    fn classes_are_those_of_ascii() {
+    fn character_classes_are_ascii() {
         for (pattern, text, matches) in [
             (r"^\d+$", "12", true),
             (r"^\d+$", "١٢", false),

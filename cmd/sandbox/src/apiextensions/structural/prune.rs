@@ -1,4 +1,4 @@
-//! Pruning: fields that the schema does not know go.
+//! Pruning of unknown fields. Mirrors `schema/pruning`.
 
 use serde_json::{Map, Value};
 
@@ -7,8 +7,8 @@ use crate::apiextensions::structural::path::Path;
 
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes what the schema does not know, and returns the paths of what was removed. `root` says whether `value` is a
-/// whole resource, whose metadata is none of the schema's business.
+/// Removes unknown fields, and returns their paths. `root` says whether `value` is a whole resource, whose metadata is not
+/// pruned.
 pub fn prune(node: &Node, value: &mut Value, root: bool) -> Vec<String> {
     let mut dropped = Vec::new();
     walk(
@@ -30,7 +30,7 @@ fn walk(node: Option<&Node>, value: &mut Value, resource: bool, path: &Path<'_>,
             let below = node.and_then(|node| node.items.as_deref());
             for (index, item) in items.iter_mut().enumerate() {
                 let path = path.index(index);
-                // Items of a list that preserves are preserved with it.
+                // Items of a list that preserves unknown fields are preserved too.
                 if preserve {
                     preserved(below, item, &path, dropped);
                 } else {
@@ -74,7 +74,7 @@ fn object(
     });
 }
 
-/// Below something that preserves: only where the schema speaks again, it prunes again.
+/// Below `x-kubernetes-preserve-unknown-fields`, pruning resumes where the schema specifies fields.
 fn preserved(node: Option<&Node>, value: &mut Value, path: &Path<'_>, dropped: &mut Vec<String>) {
     let Some(node) = node else {
         return;

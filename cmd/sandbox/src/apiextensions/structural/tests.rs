@@ -18,7 +18,7 @@ fn defaults_come_before_pruning() {
 }
 
 #[test]
-fn admitting_twice_is_admitting_once() {
+fn admission_is_idempotent() {
     let schema = json!({"type": "object", "properties": {
         "a": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string", "default": "d"}}}},
         "b": {"x-kubernetes-preserve-unknown-fields": true},
@@ -30,7 +30,7 @@ fn admitting_twice_is_admitting_once() {
 }
 
 #[test]
-fn a_deep_schema_is_checked() {
+fn deep_schema_is_validated() {
     let mut schema = json!({"type": "string"});
     for _ in 0..60 {
         schema = json!({"type": "object", "properties": {"a": schema}});
@@ -47,7 +47,7 @@ fn equal_schemas_have_one_id() {
 }
 
 #[test]
-fn lists_that_were_wrong_may_stay_wrong() {
+fn invalid_lists_may_stay_invalid() {
     let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});
     let schema =
         Schema::compile(&json!({"type": "object", "properties": {"set": set, "n": {"type": "integer"}}}));

@@ -1,7 +1,7 @@
-//! Validation of values against a schema, in the words of the server's `OpenAPI` validator.
+//! Validation of values against a schema, with the messages of the server's `OpenAPI` validator.
 //!
-//! On updates, errors in parts that the update did not change are forgiven: a schema that became stricter does not hold
-//! old objects hostage. Parts are the same part if their path is the same; items of lists only by their map keys.
+//! Mirrors ratcheting validation: an update ignores errors of unchanged values. Values are correlated by their path, list
+//! items only by their map keys.
 
 use serde_json::{Map, Value};
 
@@ -11,21 +11,21 @@ use crate::apiextensions::structural::{lists, number};
 use crate::field;
 use crate::field::{FieldError, Wrong};
 
-/// What was found at one place and below.
+/// The errors of a value and its descendants.
 #[derive(Default)]
 pub(crate) struct Found {
     pub errors: Vec<FieldError>,
-    /// How many checks were made: of several alternatives that fail, the one with most is explained.
+    /// The number of checks: of several failed alternatives, the one with the most is reported.
     weight: usize,
 }
 
-/// Where a walk is: the path that messages name, and the one in front of it for the field of the error.
+/// The position of a traversal: the path in messages, and the prefix of the error's field.
 pub(crate) struct Place<'a> {
     path: Path<'a>,
     prefix: &'a str,
 }
 
-/// What is wrong with `value`. `prefix` is the path of `value` in the object; messages do not repeat it.
+/// Validates `value`. `prefix` is the path of `value` in the object; messages do not repeat it.
 pub fn validate(node: &Node, value: &Value, old: Option<&Value>, prefix: &str) -> Vec<FieldError> {
     let place = Place {
         path: Path::Root,
@@ -77,17 +77,17 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// An error at this place: `why` follows its name.
+    /// Reports an error of this value: `why` follows its name.
     pub(crate) fn invalid(&self, value: impl Into<Value>, why: &str) -> FieldError {
         FieldError::invalid(self.field(), value, format!("{} in body {why}", self.name()))
     }
 
-    fn of_type(&self, wanted: &str, found: &str) -> FieldError {
+    fn type_error(&self, wanted: &str, found: &str) -> FieldError {
         let why = format!("{} in body must be of type {wanted}: {found:?}", self.name());
         FieldError::new(self.field(), Wrong::TypeInvalid(found.into()), why)
     }
 
-    /// An error of the object as a whole, whose message says where it is.
+    /// Reports an error of the whole object, whose message names the path.
     pub(crate) fn whole(&self, why: String) -> FieldError {
         let field = if self.prefix.is_empty() {
             "<nil>"
@@ -98,7 +98,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Validates, and forgives what is as it was.
+/// Validates a value, and ignores the errors of an unchanged one.
 fn ratcheted(node: &Node, value: &Value, old: Option<&Value>, place: &Place<'_>) -> Found {
     let mut found = check(node, value, old, place);
     if !found.is_valid() && old == Some(value) {
@@ -131,7 +131,7 @@ fn check(node: &Node, value: &Value, old: Option<&Value>, place: &Place<'_>) -> 
     found
 }
 
-/// The type as the server sees it.
+/// Returns the type as the server names it.
 fn type_of(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
@@ -157,23 +157,23 @@ fn wrong_type(node: &Node, value: &Value, place: &Place<'_>) -> Option<FieldErro
     let (found, format) = type_of(value);
     if node.int_or_string {
         let fits = is(Type::Integer) || is(Type::String) || (value.is_null() && node.nullable);
-        return (!fits).then(|| place.of_type("integer,string", found));
+        return (!fits).then(|| place.type_error("integer,string", found));
     }
     let ty = node.ty?;
     if is(ty) || (value.is_null() && node.nullable) {
         return None;
     }
     match &node.limits.format {
-        // The format goes before the type here, for lists too.
-        Some(text) if text.of_text() => match value {
+        // The format comes before the type here, for lists too.
+        Some(text) if text.is_string_format() => match value {
             Value::Array(_) => None,
-            Value::Null => Some(place.of_type(ty.name(), found)),
-            _ => Some(place.of_type(&text.name, format)),
+            Value::Null => Some(place.type_error(ty.name(), found)),
+            _ => Some(place.type_error(&text.name, format)),
         },
         Some(number) if !matches!(value, Value::String(_) | Value::Array(_) | Value::Null) => {
-            Some(place.of_type(&number.name, format))
+            Some(place.type_error(&number.name, format))
         }
-        _ => Some(place.of_type(ty.name(), found)),
+        _ => Some(place.type_error(ty.name(), found)),
     }
 }
 
@@ -222,7 +222,7 @@ fn combined(node: &Node, value: &Value, old: Option<&Value>, place: &Place<'_>, 
     }
 }
 
-/// How many alternatives hold, and the first that does, or else the one that came farthest.
+/// Returns the number of valid alternatives, and the first valid one or else the one with the most checks.
 fn alternatives(
     schemas: &[Node],
     value: &Value,
@@ -268,7 +268,7 @@ fn string(node: &Node, text: &str, place: &Place<'_>, found: &mut Found) {
         found.add(place.invalid(text, &format!("should match '{}'", limits.pattern_text)));
     }
     if let Some(format) = limits.format.as_ref().filter(|format| !format.accepts(text)) {
-        found.add(place.of_type(&format.name, text));
+        found.add(place.type_error(&format.name, text));
     }
 }
 
@@ -303,7 +303,7 @@ fn allowed(node: &Node, value: &Value, place: &Place<'_>, found: &mut Found) {
     if allowed.is_empty() || allowed.iter().any(|one| number::same(one, value)) {
         return;
     }
-    // A null that may be there is not asked whether it is one of the values.
+    // A valid null is not compared with the enum.
     let names = allowed.iter().map(|one| match one {
         Value::String(text) => text.clone(),
         other => other.to_string(),

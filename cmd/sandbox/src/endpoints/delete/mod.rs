@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 pub(crate) use options::DeleteOptions;
 
-use crate::admission::gate::Gate;
+use crate::admission::dispatcher::Dispatcher;
 use crate::endpoints::list::Page;
 use crate::endpoints::{Api, Body, Reply};
 use crate::env::rfc3339;
@@ -51,10 +51,10 @@ enum Step {
 }
 
 impl Api {
-    pub(crate) async fn delete(&self, gate: &Gate<'_>) -> Result<Reply> {
-        let call = gate.call;
+    pub(crate) async fn delete(&self, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
+        let call = dispatcher.call;
         let options = DeleteOptions::of(call)?;
-        let outcome = gate.delete(&call.namespace, call.name(), &options).await?;
+        let outcome = dispatcher.delete(&call.namespace, call.name(), &options).await?;
         let mut warnings = Vec::new();
         if !options.says_what_follows()
             && let Some(warning) = registry::propagation_warning(&call.res)
@@ -82,14 +82,14 @@ impl Api {
         Ok(reply.warn(warnings))
     }
 
-    pub(crate) async fn delete_collection(&self, gate: &Gate<'_>) -> Result<Reply> {
-        let call = gate.call;
+    pub(crate) async fn delete_collection(&self, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
+        let call = dispatcher.call;
         let Page { objects, metadata } = self.page(call).await?;
         let options = DeleteOptions::of(call)?;
         let mut deleted = Vec::new();
         for object in objects {
             let value = object.value();
-            let each = gate.again();
+            let each = dispatcher.for_next_object();
             let (namespace, name) = (meta::namespace(&value), meta::name(&value));
             match each.delete(namespace, name, &options).await {
                 // Somebody else was faster.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::admission::gate::Gate;
+use crate::admission::dispatcher::Dispatcher;
 use crate::endpoints::delete::DeleteOptions;
 use crate::endpoints::{Api, Body, Call, Reply};
 use crate::field::FieldError;
@@ -15,11 +15,11 @@ const NO_DISRUPTION: &str = "Cannot evict pod as it would violate the pod's disr
 
 impl Api {
     /// POST of `/binding`: gives a pod its node, once.
-    pub(crate) async fn bind(&self, gate: &Gate<'_>) -> Result<Reply> {
-        let call = gate.call;
+    pub(crate) async fn bind(&self, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
+        let call = dispatcher.call;
         let binding = subresource_body(call, "v1", "Binding")?;
         let dry_run = call.dry_run("CreateOptions")?;
-        let binding = gate.mutate_new(binding, dry_run).await?;
+        let binding = dispatcher.mutate_new(binding, dry_run).await?;
         let node = binding["target"]["name"].as_str().unwrap_or_default();
         let kind = &binding["target"]["kind"];
         // The real server gives these back as they are, without a reason.
@@ -32,7 +32,7 @@ impl Api {
                 FieldError::required("target.name", "").to_string(),
             ));
         }
-        gate.validate_new(&binding, dry_run).await?;
+        dispatcher.validate_new(&binding, dry_run).await?;
         let options = DeleteOptions {
             uid: some_text(&binding["metadata"]["uid"]),
             resource_version: some_text(&binding["metadata"]["resourceVersion"]),
@@ -47,12 +47,12 @@ impl Api {
     }
 
     /// POST of `/eviction`: a DELETE that asks the disruption budget first.
-    pub(crate) async fn evict(&self, gate: &Gate<'_>) -> Result<Reply> {
-        let call = gate.call;
+    pub(crate) async fn evict(&self, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
+        let call = dispatcher.call;
         let eviction = subresource_body(call, "policy/v1", "Eviction")?;
         let asked_dry_run = call.dry_run("CreateOptions")?;
-        let eviction = gate.mutate_new(eviction, asked_dry_run).await?;
-        gate.validate_new(&eviction, asked_dry_run).await?;
+        let eviction = dispatcher.mutate_new(eviction, asked_dry_run).await?;
+        dispatcher.validate_new(&eviction, asked_dry_run).await?;
         let preconditions = &eviction["deleteOptions"]["preconditions"];
         let asked: Vec<String> =
             serde_json::from_value(eviction["deleteOptions"]["dryRun"].clone()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Defaults must themselves be what the schema asks for.
+//! Validation of defaults against their own schema.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::apiextensions::structural::{embedded, prune, validate};
 use crate::cel;
 use crate::field::FieldError;
 
-/// What is wrong with the defaults of a schema.
+/// Validates the defaults of a schema.
 pub(crate) fn check(node: &Node, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     walk(node, path, true, false, &mut errors);

@@ -1,13 +1,13 @@
-//! Whether a schema may stand in a definition: it must be structural, and mean something.
+//! Validation of the schemas of a CRD: a schema must be structural.
 //!
-//! Structural means that the place of every field is known without looking at values: types stand in one spine of
-//! `properties`, `additionalProperties` and `items`, and what `allOf` and its kin add are limits on values. Errors come in
-//! the order of the server; where that is left to chance, in the order of names.
+//! In a structural schema the fields are known without their values: `properties`, `additionalProperties` and `items`
+//! specify types, and `allOf`, `anyOf`, `oneOf` and `not` only add value validations. Errors have the order of the server,
+//! or the order of names where the server's is random.
 
 mod defaults;
 mod props;
 mod rules;
-mod spine;
+mod structure;
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::apiextensions::structural::node::Node;
 use crate::apiextensions::structural::path::Path;
 use crate::field::FieldError;
 
-/// What stands on the root of a schema whose resources have a status endpoint, where status is validated on its own.
+/// Keywords on the root of a schema with a status subresource, where status is validated on its own.
 const AT_ROOT: [&str; 22] = [
     "Description",
     "Type",
@@ -41,7 +41,7 @@ const AT_ROOT: [&str; 22] = [
     "XValidations",
 ];
 
-/// What is wrong with the schema at `path`; `status` says whether there is a status endpoint.
+/// Validates the schema at `path`; `status` says whether there is a status subresource.
 #[must_use]
 pub fn check(schema: &Value, path: &str, status: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -58,7 +58,7 @@ pub fn check(schema: &Value, path: &str, status: bool) -> Vec<FieldError> {
     let unsupported = props::unsupported(schema);
     let mut rules_make_sense = false;
     if unsupported.is_none() {
-        let structural = spine::check(schema, &place);
+        let structural = structure::check(schema, &place);
         if structural.is_empty() {
             let node = Node::compile(schema);
             let wrong = defaults::check(&node, &place);

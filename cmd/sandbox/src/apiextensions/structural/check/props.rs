@@ -1,4 +1,4 @@
-//! What each keyword of a schema may say, and which ones go together.
+//! Validation of the keywords of a schema. Mirrors `ValidateCustomResourceDefinitionOpenAPISchema`.
 
 use serde_json::{Value, json};
 
@@ -14,16 +14,16 @@ const REASONS: [&str; 4] = [
 ];
 const META: [&str; 3] = ["metadata", "kind", "apiVersion"];
 
-/// Where in a resource a schema stands.
+/// The position of a schema in a resource.
 #[derive(Clone, Copy)]
 struct Spot<'a> {
     root: bool,
-    /// Why there may be no default, if there may be none.
+    /// The reason why defaults are forbidden, if they are.
     no_default: Option<&'a str>,
     in_meta: bool,
 }
 
-/// What is wrong with the keywords of a schema.
+/// Validates the keywords of a schema.
 pub(crate) fn check(schema: &Value, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spot = Spot {
@@ -35,7 +35,7 @@ pub(crate) fn check(schema: &Value, path: &Path<'_>) -> Vec<FieldError> {
     errors
 }
 
-/// A keyword that makes it no structural schema at all.
+/// Reports a keyword that a structural schema must not have.
 pub(crate) fn unsupported(schema: &Value) -> Option<String> {
     let keywords = [
         "id",
@@ -57,7 +57,7 @@ pub(crate) fn unsupported(schema: &Value) -> Option<String> {
     below(schema).find_map(unsupported)
 }
 
-/// Every schema right below.
+/// Returns the child schemas.
 fn below(schema: &Value) -> impl Iterator<Item = &Value> {
     let lists = ["allOf", "anyOf", "oneOf"]
         .into_iter()
@@ -169,7 +169,7 @@ fn keywords(schema: &Value, path: &Path<'_>, spot: Spot<'_>, errors: &mut Vec<Fi
     }
 }
 
-/// A keyword that asks for a type which is not there.
+/// Reports a keyword that requires another type.
 fn needs_type(schema: &Value, wanted: &str, keyword: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let field = path.child("type").field();
     let why = format!("must be {wanted} if {keyword} is specified");
@@ -180,7 +180,7 @@ fn needs_type(schema: &Value, wanted: &str, keyword: &str, path: &Path<'_>, erro
     }
 }
 
-/// List and map types.
+/// Validates list and map types.
 fn topology(schema: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let items = &schema["items"];
     if let Some(map_type) = schema["x-kubernetes-map-type"].as_str() {
@@ -286,7 +286,7 @@ fn map_list(schema: &Value, keys: &[Value], path: &Path<'_>, errors: &mut Vec<Fi
     }
 }
 
-/// The keys of a map list are always there.
+/// Keys of a map list are required or have a default.
 fn map_keys(items: &Value, keys: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let at = path.child("properties");
     let required = items["required"].as_array();
@@ -306,7 +306,7 @@ fn map_keys(items: &Value, keys: &[Value], path: &Path<'_>, errors: &mut Vec<Fie
     }
 }
 
-/// What stands around the expressions of rules.
+/// Validates the fields of a rule other than its expressions.
 fn rules(schema: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let at = path.child("x-kubernetes-validations");
     let rules = schema["x-kubernetes-validations"].as_array();

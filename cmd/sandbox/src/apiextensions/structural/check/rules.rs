@@ -1,4 +1,4 @@
-//! Rules: their expressions must compile and have the type that is asked for.
+//! Type checks of the rules of a schema.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::apiextensions::structural::path::Path;
 use crate::cel;
 use crate::field::FieldError;
 
-/// What is wrong with the rules of a schema that is right otherwise.
+/// Type-checks the rules of a schema without other errors.
 pub(crate) fn check(schema: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let spot = Spot {
         resource: true,
@@ -16,14 +16,14 @@ pub(crate) fn check(schema: &Value, path: &Path<'_>, errors: &mut Vec<FieldError
     walk(schema, &Node::compile(schema), path, &spot, errors);
 }
 
-/// The path of `fieldPath` as errors write it, if it is one of the schema's.
+/// Returns `fieldPath` in the form of error messages, if it is a path of the schema.
 pub(crate) fn field_path(schema: &Value, path: &str) -> Option<String> {
     cel::field_path(&Node::compile(schema), path)
 }
 
 struct Spot<'a> {
     resource: bool,
-    /// The list around it whose items have no identity, so that nothing can be said about what they were.
+    /// The outer list whose items are not correlatable, so that `oldSelf` is not available.
     unrelated: Option<&'a str>,
 }
 

@@ -1,12 +1,11 @@
-//! Identifiers and encodings: UUIDs and base64.
+//! Formats of identifiers and encodings: UUIDs and base64.
 
-/// This many hexadecimal digits and nothing else.
+/// Whether the text has this number of hexadecimal digits.
 pub(crate) fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Thirty-two digits in five groups; the dashes between the groups may be left out. The versions from four on also say
-/// of which variant they are.
+/// Thirty-two digits in five groups; the dashes are optional. Versions 4 and later have a variant.
 pub(crate) fn uuid(text: &str, version: Option<char>) -> bool {
     let mut rest = text;
     let mut digits = String::with_capacity(32);
@@ -25,7 +24,7 @@ pub(crate) fn uuid(text: &str, version: Option<char>) -> bool {
     rest.is_empty() && version.is_none_or(|v| digit(12) == Some(v) && (v == '3' || variant))
 }
 
-/// Base64 with padding, of something.
+/// Base64 with padding, not empty.
 pub(crate) fn base64(text: &str) -> bool {
     let data = text
         .strip_suffix("==")

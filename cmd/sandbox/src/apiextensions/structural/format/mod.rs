@@ -1,7 +1,7 @@
-//! Formats that Kubernetes users meet. A format that is not listed here accepts every value.
+//! Formats of strings. An unlisted format accepts every value.
 //!
-//! What each takes is what the server takes, oddities included: a hostname of one label may have a dash in its second
-//! place only, and any text in which a number with a unit occurs is a duration.
+//! The rules are those of the server, oddities included: a hostname of one label may have a dash only as its second
+//! character, and every text that contains a number with a unit is a duration.
 
 mod codes;
 mod network;
@@ -9,33 +9,33 @@ mod time;
 
 use serde_json::Value;
 
-/// A format that is checked.
+/// A validated format.
 #[derive(Debug)]
 pub struct Format {
-    /// As the schema spells it.
+    /// The name in the schema.
     pub name: String,
-    /// Nothing for those of numbers: their range is checked with the numbers.
+    /// `None` for formats of numbers, whose range `number` validates.
     check: Option<fn(&str) -> bool>,
 }
 
 impl Format {
-    /// The format of a schema, if it is one that is checked for its type.
+    /// Returns the format of a schema, if the server validates it for the type.
     pub fn compile(schema: &Value) -> Option<Self> {
         let name = schema["format"].as_str()?;
         let check = match schema["type"].as_str().unwrap_or("string") {
-            // An int or a string has no format.
+            // An int-or-string has no format.
             _ if schema["x-kubernetes-int-or-string"] == true => return None,
             "integer" if matches!(name, "int32" | "int64") => None,
             "number" if matches!(name, "float" | "double") => None,
-            "string" => Some(of_text(&name.replace('-', ""))?),
+            "string" => Some(string_format(&name.replace('-', ""))?),
             _ => return None,
         };
         let name = name.to_owned();
         Some(Self { name, check })
     }
 
-    /// Whether it is one of texts.
-    pub fn of_text(&self) -> bool {
+    /// Whether it is a format of strings.
+    pub fn is_string_format(&self) -> bool {
         self.check.is_some()
     }
 
@@ -45,8 +45,8 @@ impl Format {
     }
 }
 
-/// The check of a format of texts, by its name without dashes.
-fn of_text(name: &str) -> Option<fn(&str) -> bool> {
+/// Returns the validation of a string format by its name without dashes.
+fn string_format(name: &str) -> Option<fn(&str) -> bool> {
     Some(match name {
         "uri" => network::uri,
         "email" => network::email,
@@ -77,7 +77,7 @@ mod tests {
     use super::Format;
 
     #[test]
-    fn each_format_takes_its_own_and_no_other() {
+    fn formats_accept_and_reject() {
         let uuid4 = "6ba7b810-9dad-41d1-80b4-00c04fd430c8";
         for (format, good, bad) in [
             (

@@ -1,4 +1,4 @@
-//! Names and addresses in networks.
+//! Formats of network names and addresses.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ pub(crate) fn is_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-/// The address of a text in which numbers may begin with zeros.
+/// Parses an address whose numbers may have leading zeros.
 fn lenient_ipv4(text: &str) -> Option<Ipv4Addr> {
     let mut parts = text.split('.').map(|part| {
         let fits = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -25,7 +25,7 @@ fn lenient_ipv4(text: &str) -> Option<Ipv4Addr> {
     parts.next().is_none().then_some(address)
 }
 
-/// One of the new protocol that stands for one of the old counts too.
+/// An IPv4-mapped IPv6 address is valid too.
 pub(crate) fn ipv4(text: &str) -> bool {
     text.contains('.') && (lenient_ipv4(text).is_some() || ipv6(text))
 }
@@ -46,7 +46,7 @@ pub(crate) fn cidr(text: &str) -> bool {
     bits.bytes().all(|b| b.is_ascii_digit()) && bits.parse::<u16>().is_ok_and(|bits| bits <= most)
 }
 
-/// Six, eight or twenty bytes: by twos with colons or dashes, or by fours with dots.
+/// Six, eight or twenty bytes: pairs with colons or dashes, or groups of four with dots.
 pub(crate) fn mac(text: &str) -> bool {
     let (separator, digits) = match (text.as_bytes().get(2), text.as_bytes().get(4)) {
         (Some(b':'), _) => (':', 2),
@@ -70,7 +70,7 @@ fn is_host_sign(c: char) -> bool {
     }
 }
 
-/// One label that is simple, or several, of which the last is of letters.
+/// One simple label, or several whose last one has only letters.
 pub(crate) fn hostname(text: &str) -> bool {
     let Some((labels, top)) = text.rsplit_once('.') else {
         let mut signs = text.chars();
@@ -89,7 +89,7 @@ pub(crate) fn hostname(text: &str) -> bool {
     text.len() <= 255 && is_top && top.len() <= 63 && labels.split('.').all(is_inner)
 }
 
-/// What may stand in a request line: an absolute URI, or an absolute path.
+/// A valid request target: an absolute URI or an absolute path.
 pub(crate) fn uri(text: &str) -> bool {
     if text == "*" {
         return true;
@@ -115,7 +115,7 @@ pub(crate) fn uri(text: &str) -> bool {
     }
 }
 
-/// Whether every percent sign is followed by two digits.
+/// Whether two digits follow every percent sign.
 fn are_escapes(text: &str) -> bool {
     text.split('%').skip(1).all(|rest| {
         rest.get(..2)

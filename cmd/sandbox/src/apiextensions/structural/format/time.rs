@@ -1,11 +1,11 @@
-//! Days, times and lengths of time.
+//! Formats of dates, times and durations.
 
 /// `2026-01-31`
 pub(crate) fn date(text: &str) -> bool {
     text.len() == 10 && text.is_ascii() && text.parse::<jiff::civil::Date>().is_ok()
 }
 
-/// A day and a time with its zone; what follows another `t` is not looked at.
+/// A date and a time with its zone; the server ignores the text after a second `t`.
 pub(crate) fn date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');
@@ -15,7 +15,7 @@ pub(crate) fn date_time(text: &str) -> bool {
     date(day) && clock(time)
 }
 
-/// `hh:mm:ss`, a fraction behind any sign, and a zone.
+/// `hh:mm:ss`, a fraction after any character, and a zone.
 fn clock(time: &str) -> bool {
     let Some((clock, rest)) = time.split_at_checked(8) else {
         return false;
@@ -46,7 +46,7 @@ fn zone(text: &str) -> bool {
     }
 }
 
-/// A duration as Go writes it, or a text with a number and a unit in words somewhere.
+/// A Go duration, or a text that contains a number and a unit in words.
 pub(crate) fn duration(text: &str) -> bool {
     go_duration(text) || worded(text)
 }
@@ -78,7 +78,7 @@ fn go_duration(text: &str) -> bool {
     parts > 0
 }
 
-/// Any number with a unit decides, the first one that cannot be counted against it.
+/// Any number with a unit is accepted; the first one without a value is rejected.
 fn worded(text: &str) -> bool {
     let mut known = false;
     let mut rest = text;
@@ -100,7 +100,7 @@ fn worded(text: &str) -> bool {
     known
 }
 
-/// Short units as they are; long ones by how they begin, so that there are several of them.
+/// Short units match exactly, long ones by their prefix.
 fn is_unit(unit: &str) -> bool {
     let short = ["ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"];
     let long = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];

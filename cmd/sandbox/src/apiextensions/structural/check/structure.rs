@@ -1,4 +1,4 @@
-//! The spine: types and fields in one place, and nothing but limits on values elsewhere.
+//! The structure of a schema: types and fields are specified once, outside of the value validations.
 
 use serde_json::{Map, Value, json};
 
@@ -30,7 +30,7 @@ const NESTED: [(&str, &str); 11] = [
     ("x-kubernetes-map-type", "must be undefined to be structural"),
 ];
 
-/// What makes a schema not structural, in the order of the messages.
+/// Reports violations of the structural rules, in the order of the server's messages.
 pub(crate) fn check(schema: &Value, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     place(schema, Level::Root, path, &mut errors);
@@ -125,7 +125,7 @@ fn place(schema: &Value, level: Level, path: &Path<'_>, errors: &mut Vec<FieldEr
     }
 }
 
-/// Kind, version and metadata are the server's; a schema may only narrow names.
+/// Kind, apiVersion and metadata belong to the server; a schema may only restrict names.
 fn metadata(
     schema: &Value,
     level: Level,
@@ -166,7 +166,7 @@ fn metadata(
     }
 }
 
-/// The limits on values, which may not say what is there.
+/// Value validations, which must not specify structure.
 fn values(schema: &Value, root: bool, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let int_or_string = json!([{"type": "integer"}, {"type": "string"}]);
     for key in ["anyOf", "allOf", "oneOf"] {
@@ -229,10 +229,10 @@ fn limits(schema: &Value, pair_allowed: bool, root: bool, path: &Path<'_>, error
     }
 }
 
-/// What limits speak of must be in the spine.
+/// Fields of value validations must be specified in the structure.
 fn complete(
     limits: &Value,
-    spine: Option<&Value>,
+    structure: Option<&Value>,
     at: &Path<'_>,
     said_at: &Path<'_>,
     errors: &mut Vec<FieldError>,
@@ -240,10 +240,10 @@ fn complete(
     for key in ["not", "allOf", "anyOf", "oneOf"] {
         let below = said_at.child(key);
         match &limits[key] {
-            nested @ Value::Object(_) => complete_nested(nested, spine, at, &below, errors),
+            nested @ Value::Object(_) => complete_nested(nested, structure, at, &below, errors),
             Value::Array(nested) => {
                 for (index, nested) in nested.iter().enumerate() {
-                    complete_nested(nested, spine, at, &below.index(index), errors);
+                    complete_nested(nested, structure, at, &below.index(index), errors);
                 }
             }
             _ => {}
@@ -253,17 +253,17 @@ fn complete(
 
 fn complete_nested(
     limits: &Value,
-    spine: Option<&Value>,
+    structure: Option<&Value>,
     at: &Path<'_>,
     said_at: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    let Some(schema) = spine else {
+    let Some(schema) = structure else {
         let why = format!("because it is defined in {said_at}");
         errors.push(FieldError::required(at.field(), why));
         return;
     };
-    complete(limits, spine, at, said_at, errors);
+    complete(limits, structure, at, said_at, errors);
     if limits["items"].is_object() {
         complete_nested(
             &limits["items"],

@@ -1,4 +1,4 @@
-//! A webhook of a configuration, compiled: whom to ask, about what, and what to do if there is no answer.
+//! ConfigurationCache webhook configurations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,46 +6,46 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::admission::webhook::call::Target;
-use crate::admission::webhook::matches::Rule;
+use crate::admission::webhook::client::Target;
+use crate::admission::webhook::matching::Rule;
 use crate::apiextensions::structural::Condition;
 use crate::selector::{LabelSelector, label_selector_from_json};
 use crate::storage::Object;
 
-/// All webhooks, each kind in the order in which they are asked.
+/// All webhooks in the order of their calls.
 #[derive(Debug, Default)]
-pub struct Hooks {
-    /// Those that may change the object.
-    pub mutating: Vec<Arc<Hook>>,
-    /// Those that may only refuse it.
-    pub validating: Vec<Arc<Hook>>,
+pub struct Webhooks {
+    /// Mutating webhooks.
+    pub mutating: Vec<Arc<Webhook>>,
+    /// Validating webhooks.
+    pub validating: Vec<Arc<Webhook>>,
 }
 
-/// Configurations that have been compiled: one that has not changed is not compiled again.
+/// A cache of compiled configurations by name and revision.
 #[derive(Default)]
-pub struct Compiled {
+pub struct ConfigurationCache {
     mutating: BTreeMap<String, Configuration>,
     validating: BTreeMap<String, Configuration>,
 }
 
 struct Configuration {
     revision: u64,
-    hooks: Vec<Arc<Hook>>,
+    webhooks: Vec<Arc<Webhook>>,
 }
 
-impl Compiled {
-    /// Makes it what these configurations say. Returns their webhooks, in the order of the configurations' names and of their
-    /// places in them; none if there are none.
-    pub fn update(&mut self, mutating: &[Arc<Object>], validating: &[Arc<Object>]) -> Option<Hooks> {
-        let hooks = Hooks {
+impl ConfigurationCache {
+    /// Compiles changed configurations. Returns all webhooks by the name of their configuration and their index, or `None` if
+    /// there are none.
+    pub fn update(&mut self, mutating: &[Arc<Object>], validating: &[Arc<Object>]) -> Option<Webhooks> {
+        let webhooks = Webhooks {
             mutating: refresh(&mut self.mutating, mutating),
             validating: refresh(&mut self.validating, validating),
         };
-        (!hooks.mutating.is_empty() || !hooks.validating.is_empty()).then_some(hooks)
+        (!webhooks.mutating.is_empty() || !webhooks.validating.is_empty()).then_some(webhooks)
     }
 }
 
-fn refresh(known: &mut BTreeMap<String, Configuration>, present: &[Arc<Object>]) -> Vec<Arc<Hook>> {
+fn refresh(known: &mut BTreeMap<String, Configuration>, present: &[Arc<Object>]) -> Vec<Arc<Webhook>> {
     let mut before = std::mem::take(known);
     for object in present {
         let same = before
@@ -53,19 +53,19 @@ fn refresh(known: &mut BTreeMap<String, Configuration>, present: &[Arc<Object>])
             .filter(|configuration| configuration.revision == object.revision);
         let configuration = same.unwrap_or_else(|| Configuration {
             revision: object.revision,
-            hooks: compile(&object.value()),
+            webhooks: compile(&object.value()),
         });
         known.insert(object.key.clone(), configuration);
     }
     known
         .values()
-        .flat_map(|configuration| configuration.hooks.iter().cloned())
+        .flat_map(|configuration| configuration.webhooks.iter().cloned())
         .collect()
 }
 
-fn compile(configuration: &Value) -> Vec<Arc<Hook>> {
+fn compile(configuration: &Value) -> Vec<Arc<Webhook>> {
     let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
-    webhooks.map(|webhook| Arc::new(Hook::of(webhook))).collect()
+    webhooks.map(|webhook| Arc::new(Webhook::of(webhook))).collect()
 }
 
 /// One webhook.
@@ -74,20 +74,20 @@ fn compile(configuration: &Value) -> Vec<Arc<Hook>> {
     clippy::struct_excessive_bools,
     reason = "they are the choices of a configuration"
 )]
-pub struct Hook {
-    /// As messages name it.
+pub struct Webhook {
+    /// The name in messages.
     pub name: String,
-    /// Whether a write goes on without its answer.
-    pub optional: bool,
-    /// Whether it may be asked about what is not going to be done.
-    pub takes_dry_run: bool,
-    /// Whether it is asked again when others changed the object after it.
-    pub reinvoked: bool,
-    /// How long it may take.
+    /// Whether the failure policy is `Ignore`.
+    pub ignores_failure: bool,
+    /// Whether the webhook has no side effects on a dry run.
+    pub supports_dry_run: bool,
+    /// Whether the reinvocation policy is `IfNeeded`.
+    pub reinvocation: bool,
+    /// The timeout of a call.
     pub timeout: Duration,
-    /// The version of reviews that it wants: the first one that is known here.
+    /// The first supported version of `admissionReviewVersions`.
     pub review: Option<Version>,
-    /// Where it is.
+    /// The address of the webhook.
     pub target: Target,
     pub(crate) rules: Vec<Rule>,
     pub(crate) equivalent: bool,
@@ -101,12 +101,12 @@ pub struct Hook {
 pub enum Version {
     /// `admission.k8s.io/v1`.
     V1,
-    /// `admission.k8s.io/v1beta1`, whose answers are not looked at as closely.
+    /// `admission.k8s.io/v1beta1`, whose responses are validated less strictly.
     V1Beta1,
 }
 
 impl Version {
-    /// As objects name it.
+    /// Returns the `apiVersion` of the review.
     #[must_use]
     pub fn api_version(self) -> &'static str {
         match self {
@@ -116,7 +116,7 @@ impl Version {
     }
 }
 
-impl Hook {
+impl Webhook {
     fn of(webhook: &Value) -> Self {
         let list = |key: &str| {
             webhook[key]
@@ -132,9 +132,9 @@ impl Hook {
         };
         Self {
             name: webhook["name"].as_str().unwrap_or_default().to_owned(),
-            optional: webhook["failurePolicy"] == "Ignore",
-            takes_dry_run: matches!(webhook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")),
-            reinvoked: webhook["reinvocationPolicy"] == "IfNeeded",
+            ignores_failure: webhook["failurePolicy"] == "Ignore",
+            supports_dry_run: matches!(webhook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")),
+            reinvocation: webhook["reinvocationPolicy"] == "IfNeeded",
             timeout: Duration::from_secs(webhook["timeoutSeconds"].as_u64().unwrap_or(10)),
             review: list("admissionReviewVersions").find_map(known),
             target: Target::of(&webhook["clientConfig"]),

@@ -1,7 +1,7 @@
-//! The request to a webhook: one connection, one answer, no longer than it may take.
+//! The webhook client: one HTTPS request per connection, with a deadline.
 //!
-//! Whoever is on the other side may hang at any point, speak nonsense or send without end: all of it ends in an error within
-//! the deadline, and with it the connection. The texts are near to those that the real server shows.
+//! A webhook may hang, send garbage or send without end: each case ends in an error before the deadline, and closes the
+//! connection. The messages resemble those of the kube-apiserver.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,38 +22,35 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use crate::admission::webhook::hook::Hook;
-use crate::admission::webhook::{Services, trust};
+use crate::admission::webhook::configuration::Webhook;
+use crate::admission::webhook::{Services, tls};
 use crate::env::Env;
 
-/// The longest answer that is read.
-const MAX_ANSWER: usize = 8 * 1024 * 1024;
+/// The maximum length of a response.
+const MAX_RESPONSE: usize = 8 * 1024 * 1024;
 const MAX_HEADERS: usize = 64 * 1024;
-/// How much of an answer that is an error is shown.
-const SHOWN: usize = 2048;
+/// The number of bytes of an error response that a message quotes.
+const MAX_SHOWN: usize = 2048;
 
-/// Where a webhook is, and how it is known to be the right one.
+/// The address of a webhook and its trusted certificates.
 #[derive(Debug)]
 pub struct Target {
-    /// The name that its certificate must have.
+    /// The name in its certificate.
     host: String,
     port: u16,
-    /// `namespace/name:port` if it is a service, whose address is looked up.
+    /// `namespace/name:port` of a service, whose address is looked up.
     service: Option<String>,
-    /// `host:port/path` as requests name it.
+    /// `host:port` of the URL.
     authority: String,
     path: String,
-    /// What its certificate must be signed by; the error is that of a bundle without certificates.
+    /// The trusted certificates, or the error of an invalid bundle.
     tls: Result<Arc<ClientConfig>, String>,
 }
-
-/// The body of the answer, or why there is none.
-pub type Asked = Result<Bytes, String>;
 
 impl Target {
     pub(crate) fn of(client: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let tls = trust::in_bundle(&text(&client["caBundle"]));
+        let tls = tls::client_config(&text(&client["caBundle"]));
         let service = &client["service"];
         if service.is_object() {
             let (namespace, name) = (text(&service["namespace"]), text(&service["name"]));
@@ -102,11 +99,17 @@ fn absolute(path: &str) -> String {
     format!("{slash}{path}")
 }
 
-/// Sends a review, and returns the body of the answer.
-pub async fn ask(hook: &Hook, services: &Services, env: &Env, until: Instant, body: Vec<u8>) -> Asked {
-    let target = &hook.target;
+/// Sends a review, and returns the body of the response.
+pub async fn send(
+    webhook: &Webhook,
+    services: &Services,
+    env: &Env,
+    until: Instant,
+    body: Vec<u8>,
+) -> Result<Bytes, String> {
+    let target = &webhook.target;
     let now = env.instant();
-    let deadline = until.min(now + hook.timeout);
+    let deadline = until.min(now + webhook.timeout);
     let path = format!(
         "{}?timeout={}s",
         target.path,
@@ -121,22 +124,22 @@ pub async fn ask(hook: &Hook, services: &Services, env: &Env, until: Instant, bo
     outcome.map_err(|failure| match failure {
         Failure::Client(why) => format!("could not get REST client: {why}"),
         Failure::Transport(why) => format!("failed to call webhook: Post {url:?}: {why}"),
-        Failure::Answer(why) => format!("failed to call webhook: {why}"),
+        Failure::ReviewResponse(why) => format!("failed to call webhook: {why}"),
     })
 }
 
-/// Whole seconds, counted up.
+/// Returns whole seconds, rounded up.
 fn seconds(left: Duration) -> u64 {
     left.as_secs() + u64::from(left.subsec_nanos() > 0)
 }
 
 enum Failure {
-    /// Nobody can be asked so.
+    /// The client configuration is invalid.
     Client(String),
-    /// There was no answer.
+    /// The connection failed.
     Transport(String),
-    /// There was one, and it is none that could be used.
-    Answer(String),
+    /// The response is unusable.
+    ReviewResponse(String),
 }
 
 async fn exchange(target: &Target, services: &Services, path: &str, body: Vec<u8>) -> Result<Bytes, Failure> {
@@ -144,11 +147,11 @@ async fn exchange(target: &Target, services: &Services, path: &str, body: Vec<u8
     let tls = target.tls.clone().map_err(Failure::Client)?;
     let name = ServerName::try_from(target.host.clone()).map_err(|error| transport(&error))?;
     let address = target.address(services).await.map_err(Failure::Transport)?;
-    let dial = |error: io::Error| Failure::Transport(format!("dial tcp {address}: {}", dialled(&error)));
+    let dial = |error: io::Error| Failure::Transport(format!("dial tcp {address}: {}", dial_error(&error)));
     let socket = TcpStream::connect(address).await.map_err(dial)?;
     socket.set_nodelay(true).map_err(dial)?;
     let stream = TlsConnector::from(tls).connect(name, socket).await;
-    let stream = stream.map_err(|error| Failure::Transport(distrusted(&error)))?;
+    let stream = stream.map_err(|error| Failure::Transport(handshake_error(&error)))?;
     let mut builder = http1::Builder::new();
     let handshake = builder.max_buf_size(MAX_HEADERS).handshake(TokioIo::new(stream));
     let (mut sender, connection) = handshake.await.map_err(|error| transport(&error))?;
@@ -161,26 +164,26 @@ async fn exchange(target: &Target, services: &Services, path: &str, body: Vec<u8
         .map_err(|error| transport(&error))?;
     let answer = async {
         let response = sender.send_request(request).await;
-        let response = response.map_err(|error| Failure::Transport(ended(&error)))?;
+        let response = response.map_err(|error| Failure::Transport(connection_error(&error)))?;
         let status = response.status();
         let media_type = response.headers().get(CONTENT_TYPE);
         let is_text = media_type.is_none_or(|media_type| media_type.as_bytes().starts_with(b"text/"));
-        let body = match Limited::new(response.into_body(), MAX_ANSWER).collect().await {
+        let body = match Limited::new(response.into_body(), MAX_RESPONSE).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => {
-                return Err(Failure::Answer(format!(
-                    "the answer is longer than {MAX_ANSWER} bytes"
+                return Err(Failure::ReviewResponse(format!(
+                    "the answer is longer than {MAX_RESPONSE} bytes"
                 )));
             }
-            Err(_) => return Err(Failure::Answer("unexpected EOF".to_owned())),
+            Err(_) => return Err(Failure::ReviewResponse("unexpected EOF".to_owned())),
         };
         if (200..=206).contains(&status.as_u16()) {
             Ok(body)
         } else {
-            Err(Failure::Answer(refusal(status, is_text, &body)))
+            Err(Failure::ReviewResponse(status_error(status, is_text, &body)))
         }
     };
-    // The connection is driven by whoever waits for its answer, so that it ends with the wait.
+    // The connection is polled together with the response, so that it is closed with the call.
     let (mut answer, mut connection) = (pin!(answer), pin!(connection));
     tokio::select! {
         biased;
@@ -189,15 +192,15 @@ async fn exchange(target: &Target, services: &Services, path: &str, body: Vec<u8
     }
 }
 
-fn dialled(error: &io::Error) -> String {
+fn dial_error(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
         _ => error.to_string(),
     }
 }
 
-/// A handshake that failed, most often because of the certificate.
-fn distrusted(error: &io::Error) -> String {
+/// Returns the message of a failed TLS handshake.
+fn handshake_error(error: &io::Error) -> String {
     let inner = error
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -220,7 +223,7 @@ fn distrusted(error: &io::Error) -> String {
     format!("tls: failed to verify certificate: x509: {why}")
 }
 
-fn ended(error: &hyper::Error) -> String {
+fn connection_error(error: &hyper::Error) -> String {
     let broken = std::error::Error::source(error).and_then(|inner| inner.downcast_ref::<io::Error>());
     let broken = broken.is_some_and(|inner| inner.kind() == io::ErrorKind::UnexpectedEof);
     if broken || error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
@@ -230,8 +233,8 @@ fn ended(error: &hyper::Error) -> String {
     }
 }
 
-/// What an answer says that is an error of HTTP.
-fn refusal(status: StatusCode, is_text: bool, body: &[u8]) -> String {
+/// Returns the message of an HTTP error.
+fn status_error(status: StatusCode, is_text: bool, body: &[u8]) -> String {
     match status.as_u16() {
         400 => "the server rejected our request for an unknown reason".to_owned(),
         404 => "the server could not find the requested resource".to_owned(),
@@ -239,7 +242,7 @@ fn refusal(status: StatusCode, is_text: bool, body: &[u8]) -> String {
         405 => "the server does not allow this method on the requested resource".to_owned(),
         503 => "the server is currently unable to handle the request".to_owned(),
         code if code >= 500 => {
-            let said = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
+            let said = String::from_utf8_lossy(&body[..body.len().min(MAX_SHOWN)]);
             let said = if is_text { said.trim() } else { "unknown" };
             format!("an error on the server ({said:?}) has prevented the request from succeeding")
         }

@@ -1,8 +1,8 @@
-//! The gate: between a request and its write stand the webhooks that are to be asked about it.
+//! The webhook dispatcher: calls the admission webhooks between the decoding of a request and its write.
 //!
-//! Without any webhook the gate is open, and costs nothing. Otherwise a write is made in steps: the object as the client
-//! wants it is shown to those that may change it, the object as it would be stored to those that may refuse it, and then it
-//! is stored if nothing has changed meanwhile. Nothing is locked while somebody is asked.
+//! Mirrors the mutating and validating dispatchers of `apiserver/pkg/admission/plugin/webhook`. Without webhooks it costs
+//! nothing. Otherwise a write has steps: mutating webhooks see the object of the client, validating webhooks the object that
+//! would be stored, and the commit fails if the stored version has changed. No lock is held during a call.
 
 mod review;
 mod write;
@@ -16,22 +16,22 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::admission::webhook;
-use crate::admission::webhook::{Hooks, Kind, Operation, Surroundings};
+use crate::admission::webhook::{Kind, Lookup, Operation, Webhooks};
 use crate::endpoints::{Api, Call, decode};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::{registry, schema};
 
 pub(crate) use review::Review;
-pub(crate) use write::{Plain, Writing};
+pub(crate) use write::{Plain, UpdatedObject};
 
-/// How long all webhooks together may take.
-const LONGEST: Duration = Duration::from_secs(34);
+/// The time that all webhooks of one request may take together.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(34);
 
-/// What is said when that was not enough.
-const LATE: &str = "request did not complete within requested timeout";
+/// The message of the 504 after that time.
+const TIMED_OUT: &str = "request did not complete within requested timeout";
 
-/// What the client is told beside the answer, whether that is a success or not.
+/// `Warning` headers of the response, of a success or an error.
 #[derive(Default)]
 pub struct Warnings(Mutex<Vec<String>>);
 
@@ -45,50 +45,53 @@ impl Warnings {
         }
     }
 
-    /// All of them.
+    /// Returns all warnings.
     #[must_use]
     pub fn into_vec(self) -> Vec<String> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// See the module's contract.
-pub(crate) struct Gate<'a> {
+/// The webhook dispatcher of one request.
+pub(crate) struct Dispatcher<'a> {
     pub api: &'a Api,
     pub call: &'a Call,
     subresource: &'a str,
     warnings: &'a Warnings,
-    /// Whom to ask, and until when there may be answers.
-    asking: Option<(Arc<Hooks>, Instant)>,
+    /// The webhooks, and the deadline of their calls.
+    webhooks: Option<(Arc<Webhooks>, Instant)>,
 }
 
 impl Api {
-    /// The gate that a request has to pass to write anything.
-    pub(crate) fn gate<'a>(
+    /// Returns the dispatcher of a request that writes.
+    pub(crate) fn dispatcher<'a>(
         &'a self,
         call: &'a Call,
         subresource: Option<&'a str>,
         warnings: &'a Warnings,
-    ) -> Gate<'a> {
-        // Nobody is asked whether somebody may be asked: a wrong configuration could never be put right.
+    ) -> Dispatcher<'a> {
+        // Configurations of webhooks are exempt: an invalid one could otherwise never be corrected.
         let exempt = call.res.group == "admissionregistration.k8s.io" && call.res.custom.is_none();
-        let hooks = if exempt { None } else { self.hooks() };
-        Gate {
+        let webhooks = if exempt { None } else { self.webhooks() };
+        Dispatcher {
             api: self,
             call,
             subresource: subresource.unwrap_or_default(),
             warnings,
-            asking: hooks.map(|hooks| (hooks, self.env.instant() + time_of(call))),
+            webhooks: webhooks.map(|webhooks| (webhooks, self.env.instant() + request_timeout(call))),
         }
     }
 
-    fn hooks(&self) -> Option<Arc<Hooks>> {
-        self.hooks.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn webhooks(&self) -> Option<Arc<Webhooks>> {
+        self.webhooks
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
-    /// Makes the webhooks what the stored configurations say.
-    pub(crate) fn refresh_hooks(&self) {
-        // Held until the new ones are in place, so that the last to come has seen the last write. Requests do not wait for it.
+    /// Compiles the stored configurations.
+    pub(crate) fn refresh_webhooks(&self) {
+        // The lock is held until the new webhooks are in place, so that the last refresh has seen the last write.
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let configurations = |collection: &str| {
             let snapshot = self.store.snapshot(collection, "", None, None);
@@ -98,18 +101,18 @@ impl Api {
             configurations(webhook::MUTATING),
             configurations(webhook::VALIDATING),
         );
-        let hooks = compiled.update(&mutating, &validating).map(Arc::new);
-        *self.hooks.write().unwrap_or_else(PoisonError::into_inner) = hooks;
+        let webhooks = compiled.update(&mutating, &validating).map(Arc::new);
+        *self.webhooks.write().unwrap_or_else(PoisonError::into_inner) = webhooks;
     }
 }
 
-/// How long a request may take: what it says itself, if that is not too long.
-fn time_of(call: &Call) -> Duration {
-    let asked = call.query.get("timeout").and_then(duration);
-    asked.map_or(LONGEST, |asked| asked.min(LONGEST))
+/// The timeout of a request: its query parameter `timeout`, at most `REQUEST_TIMEOUT`.
+fn request_timeout(call: &Call) -> Duration {
+    let timeout = call.query.get("timeout").and_then(duration);
+    timeout.map_or(REQUEST_TIMEOUT, |timeout| timeout.min(REQUEST_TIMEOUT))
 }
 
-/// A duration such as `1m30s`; none if it is none.
+/// Parses a duration such as `1m30s`.
 fn duration(text: &str) -> Option<Duration> {
     let mut sum = Duration::ZERO;
     let mut rest = text;
@@ -132,7 +135,7 @@ fn duration(text: &str) -> Option<Duration> {
     Some(sum).filter(|sum| !sum.is_zero())
 }
 
-impl Surroundings for Gate<'_> {
+impl Lookup for Dispatcher<'_> {
     fn namespace_labels(&self, name: &str) -> Result<BTreeMap<String, String>> {
         let namespace = self.api.store.get("namespaces", name);
         let namespace = namespace.ok_or_else(|| ApiError::namespace_not_found(name))?;
@@ -148,25 +151,28 @@ impl Surroundings for Gate<'_> {
     }
 }
 
-impl<'a> Gate<'a> {
-    /// The same for the next of many objects, with time of its own.
-    pub fn again(&self) -> Self {
-        let until = self.api.env.instant() + LONGEST;
+impl<'a> Dispatcher<'a> {
+    /// Returns a dispatcher for the next of several objects, with a new deadline.
+    pub fn for_next_object(&self) -> Self {
+        let until = self.api.env.instant() + REQUEST_TIMEOUT;
         Self {
-            asking: self.asking.as_ref().map(|(hooks, _)| (hooks.clone(), until)),
+            webhooks: self
+                .webhooks
+                .as_ref()
+                .map(|(webhooks, _)| (webhooks.clone(), until)),
             ..*self
         }
     }
 
-    /// Whether there is no time left to ask anybody.
-    fn is_late(&self) -> bool {
-        let until = self.asking.as_ref().map(|(_, until)| *until);
+    /// Whether the deadline has passed.
+    fn is_timed_out(&self) -> bool {
+        let until = self.webhooks.as_ref().map(|(_, until)| *until);
         until.is_some_and(|until| self.api.env.instant() >= until)
     }
 
-    /// Whether nobody is asked.
-    pub fn is_open(&self) -> bool {
-        self.asking.is_none()
+    /// Whether no webhook is configured.
+    pub fn has_no_webhooks(&self) -> bool {
+        self.webhooks.is_none()
     }
 
     pub fn creating(&'a self, dry_run: bool) -> Review<'a> {
@@ -183,14 +189,14 @@ impl<'a> Gate<'a> {
 
     fn review(&'a self, operation: Operation, options: Value, dry_run: bool) -> Review<'a> {
         Review {
-            gate: self,
+            dispatcher: self,
             operation,
             options,
             dry_run,
         }
     }
 
-    /// The options of the request, whatever its verb, as those of the operation that it comes to.
+    /// Returns the options of the request as those of the admitted operation.
     fn options(&self, kind: &str) -> Value {
         let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
         let dry_run = self.call.query.all("dryRun");
@@ -205,7 +211,7 @@ impl<'a> Gate<'a> {
         options
     }
 
-    /// The kind of the objects that a request to a resource is about.
+    /// Returns the kind of the objects of a request.
     fn kind(&self, res: &Resource) -> Kind {
         let (group, version, kind) = match self.subresource {
             "scale" => ("autoscaling", "v1", "Scale"),
@@ -221,25 +227,25 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Whether the objects are those of the resource, and not of a kind that the subresource has for itself.
-    fn is_of_the_resource(&self) -> bool {
+    /// Whether the request carries objects of the resource itself, and not of a kind of its subresource.
+    fn has_kind_of_resource(&self) -> bool {
         matches!(
             self.subresource,
             "" | "status" | "finalize" | "ephemeralcontainers"
         )
     }
 
-    /// An object of one resource as another one serves it.
+    /// Converts an object from one resource to an equivalent one.
     fn converted<'v>(&self, from: &Resource, to: &Resource, object: &'v Value) -> Cow<'v, Value> {
-        if !self.is_of_the_resource() || (&from.group, &from.version) == (&to.group, &to.version) {
+        if !self.has_kind_of_resource() || (&from.group, &from.version) == (&to.group, &to.version) {
             return Cow::Borrowed(object);
         }
         Cow::Owned(registry::converted(from, to, object))
     }
 
-    /// What a webhook made of an object, as one of the kind that it was shown.
+    /// Decodes an object that a webhook has patched.
     fn decoded(&self, res: &Resource, changed: Value) -> Result<Value> {
-        if self.is_of_the_resource() {
+        if self.has_kind_of_resource() {
             let (ignore, changed_by) = (decode::FieldValidation::Ignore, decode::Stage::Changed);
             let decoded = decode::object(res, changed, Vec::new(), ignore, changed_by)
                 .map_err(|error| ApiError::internal(error.message))?;
@@ -267,7 +273,7 @@ mod tests {
     use super::duration;
 
     #[test]
-    fn durations() {
+    fn durations_parse() {
         assert_eq!(duration("1m30s"), Some(Duration::from_secs(90)));
         assert_eq!(duration("250ms"), Some(Duration::from_millis(250)));
         for text in [

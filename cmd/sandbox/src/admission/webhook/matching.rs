@@ -1,4 +1,4 @@
-//! Whether a webhook is asked about a write: its rules, its selectors, its conditions.
+//! Matching of webhooks: rules, selectors and match conditions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,32 +6,32 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::admission::webhook::Operation;
-use crate::admission::webhook::hook::Hook;
-use crate::apiextensions::structural::{Judge, Verdict};
+use crate::admission::webhook::configuration::Webhook;
+use crate::apiextensions::structural::{Authorizer, MatchResult};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 
-/// A write, as far as rules and selectors look at it.
+/// The attributes of a write that rules and selectors compare.
 pub struct Write<'a> {
     /// The resource of the path.
     pub res: &'a Arc<Resource>,
     /// Empty for the object itself.
     pub subresource: &'a str,
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// Empty for what is in none. A namespace is in itself.
+    /// Empty for cluster-scoped objects. A Namespace is in itself.
     pub namespace: &'a str,
-    /// Labels of the object as it shall be; none if it shall not be.
+    /// Labels of the new object; `None` for a DELETE.
     pub labels: Option<&'a Value>,
-    /// Labels of the object as it is; none if it is not.
+    /// Labels of the old object; `None` for a CREATE.
     pub old_labels: Option<&'a Value>,
 }
 
-/// What has to be looked up to answer.
-pub trait Surroundings {
-    /// The labels of a namespace, or the error that there is none.
+/// Access to namespaces and equivalent resources.
+pub trait Lookup {
+    /// Returns the labels of a namespace, or 404.
     fn namespace_labels(&self, name: &str) -> Result<BTreeMap<String, String>>;
-    /// The other resources through which the same objects are served.
+    /// Returns the other resources that serve the same objects.
     fn equivalents(&self, res: &Resource) -> Vec<Arc<Resource>>;
 }
 
@@ -91,30 +91,34 @@ impl Rule {
     }
 }
 
-impl Hook {
-    /// The resource by which the hook is asked about a write, whose object it then wants in that version. None if it is not
-    /// asked. Conditions are not looked at yet: they are about the object in the version of this resource.
-    pub fn concerns(&self, write: &Write<'_>, around: &impl Surroundings) -> Result<Option<Arc<Resource>>> {
-        let in_namespace = self.selects_namespace(write, around);
-        // An error about what does not concern the hook anyway is nobody's.
+impl Webhook {
+    /// Returns the resource by which the webhook matches a write. The webhook gets the object in that version. Conditions are
+    /// evaluated later, on the converted object.
+    pub fn matching_resource(
+        &self,
+        write: &Write<'_>,
+        lookup: &impl Lookup,
+    ) -> Result<Option<Arc<Resource>>> {
+        let in_namespace = self.selects_namespace(write, lookup);
+        // A missing namespace is an error only if the rules match.
         if matches!(in_namespace, Ok(false)) || !self.selects_object(write) {
             return Ok(None);
         }
-        let found = self.resource(write, around);
+        let found = self.resource(write, lookup);
         if found.is_some() {
             in_namespace?;
         }
         Ok(found)
     }
 
-    fn resource(&self, write: &Write<'_>, around: &impl Surroundings) -> Option<Arc<Resource>> {
+    fn resource(&self, write: &Write<'_>, lookup: &impl Lookup) -> Option<Arc<Resource>> {
         if self.rules.iter().any(|rule| rule.matches(write, write.res)) {
             return Some(write.res.clone());
         }
         if !self.equivalent {
             return None;
         }
-        let others = around.equivalents(write.res);
+        let others = lookup.equivalents(write.res);
         let mut fitting = self
             .rules
             .iter()
@@ -122,9 +126,9 @@ impl Hook {
         fitting.next().cloned()
     }
 
-    fn selects_namespace(&self, write: &Write<'_>, around: &impl Surroundings) -> Result<bool> {
+    fn selects_namespace(&self, write: &Write<'_>, lookup: &impl Lookup) -> Result<bool> {
         let of_namespaces = write.res.plural == "namespaces";
-        // What is in no namespace cannot be left out by one.
+        // Namespace selectors do not apply to other cluster-scoped objects.
         if (write.namespace.is_empty() && !of_namespaces) || self.namespaces.is_everything() {
             return Ok(true);
         }
@@ -133,7 +137,7 @@ impl Hook {
         }
         Ok(self
             .namespaces
-            .matches(&around.namespace_labels(write.namespace)?))
+            .matches(&lookup.namespace_labels(write.namespace)?))
     }
 
     fn selects_object(&self, write: &Write<'_>) -> bool {
@@ -141,23 +145,24 @@ impl Hook {
         self.objects.is_everything() || selected(write.labels) || selected(write.old_labels)
     }
 
-    /// Whether the conditions of the hook hold. `request` is the question without the objects, `judge` knows who may do what.
+    /// Evaluates the match conditions. `request` is the review request without its objects.
     pub fn conditions_hold(
         &self,
         res: &Resource,
         object: Option<&Value>,
         old: Option<&Value>,
         request: &Value,
-        judge: &dyn Judge,
+        authorizer: &dyn Authorizer,
     ) -> Result<bool> {
         if self.conditions.is_empty() {
             return Ok(true);
         }
-        match crate::apiextensions::structural::conditions(&self.conditions, object, old, request, judge) {
-            Verdict::Hold => Ok(true),
-            Verdict::DoNotHold => Ok(false),
-            Verdict::Unknown(_) if self.optional => Ok(false),
-            Verdict::Unknown(why) => {
+        match crate::apiextensions::structural::conditions(&self.conditions, object, old, request, authorizer)
+        {
+            MatchResult::Matches => Ok(true),
+            MatchResult::DoesNotMatch => Ok(false),
+            MatchResult::Error(_) if self.ignores_failure => Ok(false),
+            MatchResult::Error(why) => {
                 let name = request["name"].as_str().unwrap_or_default();
                 Err(ApiError::forbidden(res, name, &why))
             }

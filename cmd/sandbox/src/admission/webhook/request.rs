@@ -1,19 +1,19 @@
-//! The question: an `AdmissionReview` about one write, for one webhook.
+//! The request of an `AdmissionReview`.
 
 use serde_json::{Map, Value, json};
 
-use crate::admission::webhook::hook::Version;
+use crate::admission::webhook::configuration::Version;
 use crate::admission::webhook::{Kind, Operation};
 use crate::resource::Resource;
 
-/// What is asked. The kind and the resource are those in which the webhook wants the object; those of the request itself are
-/// beside them.
-pub struct Question<'a> {
-    /// How the answer is known again.
+/// The request of a review. `kind` and `resource` are those of the rule that matched, `request_kind` and
+/// `request_resource` those of the original request.
+pub struct ReviewRequest<'a> {
+    /// The identifier that the response repeats.
     pub uid: &'a str,
-    /// The kind in which the objects are shown.
+    /// The kind of the objects.
     pub kind: &'a Kind,
-    /// The resource by which the webhook was found.
+    /// The resource of the rule that matched.
     pub resource: &'a Resource,
     /// The kind of the request.
     pub request_kind: &'a Kind,
@@ -21,22 +21,22 @@ pub struct Question<'a> {
     pub request_resource: &'a Resource,
     /// Empty for the object itself.
     pub subresource: &'a str,
-    /// Empty where it is not known yet, or where there are many.
+    /// Empty for a `generateName` and for a collection.
     pub name: &'a str,
-    /// Empty for what is in none.
+    /// Empty for cluster-scoped objects.
     pub namespace: &'a str,
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
     /// A `UserInfo`.
     pub user: Value,
-    /// Whether nothing will be done in the end.
+    /// Whether the request is a dry run.
     pub dry_run: bool,
     /// `CreateOptions`, `UpdateOptions` or `DeleteOptions`.
     pub options: &'a Value,
 }
 
-impl Question<'_> {
-    /// The request without its objects: what conditions see.
+impl ReviewRequest<'_> {
+    /// Returns the request without its objects, as match conditions see it.
     #[must_use]
     pub fn request(&self) -> Value {
         let kind = |kind: &Kind| json!({"group": kind.group, "version": kind.version, "kind": kind.name});
@@ -66,7 +66,7 @@ impl Question<'_> {
     }
 }
 
-/// The whole review, as it is sent. `request` is [`Question::request`].
+/// Encodes the review. `request` is the result of [`ReviewRequest::request`].
 #[must_use]
 pub fn body(version: Version, mut request: Value, object: Option<&Value>, old: Option<&Value>) -> Vec<u8> {
     request["object"] = object.cloned().unwrap_or_default();

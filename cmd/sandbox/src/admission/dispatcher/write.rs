@@ -1,11 +1,10 @@
-//! Writes in steps, between which webhooks are asked. Each is what its namesake without a gate is, and leaves the work to it
-//! if the gate is open.
+//! Writes in steps, with webhook calls between them. Without webhooks each delegates to the plain write of the same name.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::admission::gate::{Gate, LATE};
+use crate::admission::dispatcher::{Dispatcher, TIMED_OUT};
 use crate::endpoints::Api;
 use crate::endpoints::create::{NAME_ATTEMPTS, check_namespace};
 use crate::endpoints::delete::{DeleteOptions, Outcome};
@@ -14,20 +13,20 @@ use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::{fieldmanager, meta};
 
-/// What a request makes of an object.
-pub(crate) trait Writing {
-    /// The object as webhooks are shown it.
+/// The update that a request makes. Mirrors `rest.UpdatedObjectInfo`.
+pub(crate) trait UpdatedObject {
+    /// Returns the object that webhooks see.
     fn shown<'v>(&self, object: &'v Value) -> Result<Cow<'v, Value>>;
-    /// What the client wants, of what it is shown.
+    /// Returns the object that the client sends, computed from the stored one.
     fn wanted(&mut self, old: &Value) -> Result<Value>;
-    /// The object that follows from it.
+    /// Returns the object to store.
     fn next(&mut self, old: &Value, wanted: Value) -> Result<Value>;
 }
 
-/// A request that is about the object itself.
+/// An update of the object itself.
 pub(crate) struct Plain<F>(pub F);
 
-impl<F: FnMut(&Value) -> Result<Value>> Writing for Plain<F> {
+impl<F: FnMut(&Value) -> Result<Value>> UpdatedObject for Plain<F> {
     fn shown<'v>(&self, object: &'v Value) -> Result<Cow<'v, Value>> {
         Ok(Cow::Borrowed(object))
     }
@@ -41,11 +40,11 @@ impl<F: FnMut(&Value) -> Result<Value>> Writing for Plain<F> {
     }
 }
 
-impl Gate<'_> {
+impl Dispatcher<'_> {
     /// Creates a decoded object, and returns it as it is served.
     pub async fn create(&self, mut value: Value, dry_run: bool) -> Result<Value> {
         let (api, res, namespace) = (self.api, &self.call.res, &self.call.namespace);
-        if self.is_open() {
+        if self.has_no_webhooks() {
             return api.create_object(res, namespace, value, dry_run);
         }
         check_namespace(res, namespace, &mut value)?;
@@ -68,7 +67,7 @@ impl Gate<'_> {
             let prepared = api.prepare(res, namespace, value.clone(), dry_run)?;
             review.validate(Some(&prepared), None).await?;
             outcome = match api.commit_prepared(res, namespace, prepared, dry_run) {
-                // Somebody else has taken an address meanwhile: another one is chosen, if that is left to us.
+                // Another write has taken an allocated address: the next attempt allocates another one.
                 None => continue,
                 Some(outcome) => outcome,
             };
@@ -79,27 +78,27 @@ impl Gate<'_> {
         outcome
     }
 
-    /// What becomes of an object that is not stored, but does something: it is created all the same.
+    /// Runs the mutating webhooks on an object that is created but not stored, such as an eviction.
     pub async fn mutate_new(&self, value: Value, dry_run: bool) -> Result<Value> {
-        if self.is_open() {
+        if self.has_no_webhooks() {
             return Ok(value);
         }
         self.creating(dry_run).mutate(value, None).await
     }
 
-    /// Whether such an object may do it.
+    /// Runs the validating webhooks on such an object.
     pub async fn validate_new(&self, value: &Value, dry_run: bool) -> Result<()> {
-        if self.is_open() {
+        if self.has_no_webhooks() {
             return Ok(());
         }
         self.creating(dry_run).validate(Some(value), None).await
     }
 
-    /// Replaces the object of the request by what `writing` makes of it, and returns the result as it is served.
-    pub async fn update(&self, part: Part, dry_run: bool, mut writing: impl Writing) -> Result<Value> {
+    /// Replaces the object of the request by the result of `writing`, and returns it as served.
+    pub async fn update(&self, part: Part, dry_run: bool, mut writing: impl UpdatedObject) -> Result<Value> {
         let (api, res, namespace) = (self.api, &self.call.res, &self.call.namespace);
         let name = self.call.name();
-        if self.is_open() {
+        if self.has_no_webhooks() {
             return api.update(res, namespace, name, part, dry_run, |old| {
                 let wanted = writing.wanted(old)?;
                 writing.next(old, wanted)
@@ -107,8 +106,8 @@ impl Gate<'_> {
         }
         let key = self.call.key();
         let review = self.updating(dry_run);
-        // Who loses a race starts over, as long as there is time.
-        while !self.is_late() {
+        // A write that lost a race starts over until the deadline.
+        while !self.is_timed_out() {
             let current = api
                 .store
                 .get(&res.collection, &key)
@@ -136,22 +135,22 @@ impl Gate<'_> {
                 return Ok(updated);
             }
         }
-        Err(ApiError::timeout(LATE))
+        Err(ApiError::timeout(TIMED_OUT))
     }
 
     /// Deletes one object as far as it can be deleted now.
     pub async fn delete(&self, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Outcome> {
         let (api, res) = (self.api, &self.call.res);
-        if self.is_open() {
+        if self.has_no_webhooks() {
             return api.delete_object(res, namespace, name, options);
         }
         let key = meta::key(namespace, name);
         let mut steps = DeleteOptions {
-            // A pod without time is marked, and then removed, and each is asked about.
+            // A pod without a grace period is marked and then removed; each step is reviewed.
             stepwise: !options.dry_run,
             ..options.clone()
         };
-        while !self.is_late() {
+        while !self.is_timed_out() {
             let current = api
                 .store
                 .get(&res.collection, &key)
@@ -162,7 +161,7 @@ impl Gate<'_> {
                 return api.delete_object(res, namespace, name, options);
             };
             self.deleting(shown.shown(), options.dry_run)
-                .let_go(&object)
+                .review_delete(&object)
                 .await?;
             steps.seen = Some(current.revision);
             match api.delete_object(res, namespace, name, &steps) {
@@ -177,17 +176,17 @@ impl Gate<'_> {
                 outcome => return outcome,
             }
         }
-        Err(ApiError::timeout(LATE))
+        Err(ApiError::timeout(TIMED_OUT))
     }
 
-    /// Whether an object is no longer the version that somebody was asked about.
+    /// Whether the object has changed since the review.
     fn moved(&self, key: &str, revision: u64) -> bool {
         let present = self.api.store.get(&self.call.res.collection, key);
         present.is_none_or(|present| present.revision != revision)
     }
 }
 
-/// Whether a pod that was just marked has no time left, and nobody who holds it.
+/// Whether a marked pod has neither a grace period nor finalizers left.
 fn is_to_go(res: &Resource, marked: &Value) -> bool {
     res.collection == "pods"
         && marked["metadata"]["deletionGracePeriodSeconds"] == 0

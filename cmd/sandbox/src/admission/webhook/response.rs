@@ -1,34 +1,34 @@
-//! The answer of a webhook: what may be believed of it, and what it does.
+//! The response of a webhook: validation of the `AdmissionReview`, and its patch.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::admission::webhook::hook::Version;
+use crate::admission::webhook::configuration::Version;
 use crate::patch;
 use crate::patch::{PatchError, PatchType};
 use crate::status::ApiError;
 
-/// What a webhook says.
+/// The response of a webhook.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Answer {
-    /// Whether the write may go on.
+pub struct ReviewResponse {
+    /// Whether the webhook allows the request.
     pub allowed: bool,
-    /// A JSON patch, not read yet; empty if nothing is to be changed.
+    /// The JSON patch, not parsed yet; empty if there is none.
     pub patch: Vec<u8>,
-    /// What the client is told in any case.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
     patch_type: String,
     status: Option<Value>,
 }
 
-/// Why the answer of a webhook cannot be followed.
+/// The error of a response.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Fault {
-    /// It is none, or none that can be read: the policy of the webhook decides.
+pub enum ResponseError {
+    /// The response is malformed: the failure policy decides.
     Call(String),
-    /// What it wants cannot be done.
+    /// The patch does not apply.
     Change(ApiError),
 }
 
@@ -51,8 +51,8 @@ struct Response {
     warnings: Option<Vec<String>>,
 }
 
-impl Answer {
-    /// Reads the answer to the review `uid`. The error is the reason why the call counts as failed.
+impl ReviewResponse {
+    /// Parses the response to the review `uid`. The error is the reason of the failed call.
     pub fn read(body: &[u8], version: Version, uid: &str, mutating: bool) -> Result<Self, String> {
         let undecodable = |why: String| format!("failed to call webhook: {why}");
         let invalid = |why: String| format!("received invalid webhook response: {why}");
@@ -129,9 +129,9 @@ impl Answer {
         Ok(answer)
     }
 
-    /// The refusal, in the webhook's words and under its name.
+    /// Returns the error of a rejected request.
     #[must_use]
-    pub fn refusal(&self, hook: &str) -> ApiError {
+    pub fn refusal(&self, webhook: &str) -> ApiError {
         let none = json!({});
         let status = self.status.as_ref().unwrap_or(&none);
         let text = |key: &str| status[key].as_str().unwrap_or_default();
@@ -141,32 +141,33 @@ impl Answer {
             (message, _) => format!(": {message}"),
         };
         let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok());
-        // A refusal is never a success, nor anything that is no status of HTTP.
+        // The code of an error is never that of a success.
         let code = code.filter(|code| (400..1000).contains(code)).unwrap_or(400);
-        let message = format!("admission webhook {hook:?} denied the request{why}");
+        let message = format!("admission webhook {webhook:?} denied the request{why}");
         let details = status.get("details").filter(|details| details.is_object());
         ApiError::said_by_others(code, text("reason"), message, details.cloned())
     }
 
-    /// The object as the webhook wants it; none if it wants nothing. `object` is none where there is nothing to change.
-    pub fn change(&self, hook: &str, object: Option<&Value>) -> Result<Option<Value>, Fault> {
+    /// Applies the patch to `object`, which is `None` for a DELETE. Returns `None` if the response has no patch.
+    pub fn change(&self, webhook: &str, object: Option<&Value>) -> Result<Option<Value>, ResponseError> {
         if self.patch.is_empty() {
             return Ok(None);
         }
-        let undecodable =
-            |why: String| Fault::Call(format!("received undecodable patch in webhook response: {why}"));
+        let undecodable = |why: String| {
+            ResponseError::Call(format!("received undecodable patch in webhook response: {why}"))
+        };
         let operations: Vec<Value> =
             serde_json::from_slice(&self.patch).map_err(|error| undecodable(error.to_string()))?;
         if operations.is_empty() {
             return Ok(None);
         }
         let Some(object) = object else {
-            return Err(Fault::Change(ApiError::internal(format!(
-                "admission webhook {hook:?} attempted to modify the object, which is not supported for this operation"
+            return Err(ResponseError::Change(ApiError::internal(format!(
+                "admission webhook {webhook:?} attempted to modify the object, which is not supported for this operation"
             ))));
         };
         if self.patch_type != "JSONPatch" {
-            return Err(Fault::Call(format!(
+            return Err(ResponseError::Call(format!(
                 "unsupported patch type {:?}",
                 self.patch_type
             )));
@@ -174,8 +175,8 @@ impl Answer {
         match patch::apply(PatchType::Json, object, &self.patch, None) {
             Ok(changed) => Ok(Some(changed)),
             Err(PatchError::NotDecodable(why)) => Err(undecodable(why)),
-            Err(PatchError::NotApplicable(why)) => Err(Fault::Change(ApiError::internal(why))),
-            Err(other) => Err(Fault::Change(ApiError::internal(other.to_string()))),
+            Err(PatchError::NotApplicable(why)) => Err(ResponseError::Change(ApiError::internal(why))),
+            Err(other) => Err(ResponseError::Change(ApiError::internal(other.to_string()))),
         }
     }
 }

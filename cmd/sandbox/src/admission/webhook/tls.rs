@@ -1,7 +1,7 @@
-//! Whom to believe: the certificates of a bundle, and those that are signed by them.
+//! TLS verification of webhooks by the CA bundle of their configuration.
 //!
-//! A certificate that is in the bundle itself is believed too, even if it says of itself that it is an authority: that is how
-//! many a webhook is tried out, and how the real server takes it.
+//! The server accepts a certificate that the bundle itself contains, even if it is a CA certificate. Self-signed webhooks
+//! rely on that.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// What trusts the certificates of a bundle, which is PEM in base64, and nothing else.
-pub(crate) fn in_bundle(bundle: &str) -> Result<Arc<ClientConfig>, String> {
+/// Returns a TLS configuration that trusts only the certificates of a bundle (PEM in base64).
+pub(crate) fn client_config(bundle: &str) -> Result<Arc<ClientConfig>, String> {
     let unusable = || "unable to load root certificates: unable to parse bytes as PEM block".to_owned();
     let pem = STANDARD.decode(bundle).map_err(|_| unusable())?;
     let mut roots = RootCertStore::empty();
@@ -49,7 +49,7 @@ pub(crate) fn in_bundle(bundle: &str) -> Result<Arc<ClientConfig>, String> {
 #[derive(Debug)]
 struct Bundle {
     certificates: Vec<CertificateDer<'static>>,
-    /// Believes what is signed by them.
+    /// Verifies certificates that the bundle has signed.
     signed: Arc<WebPkiServerVerifier>,
 }
 
@@ -62,18 +62,18 @@ impl ServerCertVerifier for Bundle {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let judged =
+        let verified =
             self.signed
                 .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match judged {
-            // All that is said against it is that it is an authority: its time has been looked at before that.
+        match verified {
+            // The only complaint is the CA flag; validity was verified before.
             Err(Error::InvalidCertificate(CertificateError::Other(why)))
                 if why.to_string() == "CaUsedAsEndEntity" && self.certificates.contains(end_entity) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }
-            judged => judged,
+            verified => verified,
         }
     }
 
