@@ -13,7 +13,6 @@ use serde_json::Value;
 pub enum Wrong {
     /// A required field is missing or empty.
     Required,
-    /// The value violates a rule.
     Invalid(Value),
     /// The value has another type.
     TypeInvalid(Value),
@@ -25,7 +24,6 @@ pub enum Wrong {
     DuplicateHidden,
     /// The value is not one of the supported values.
     NotSupported(Value, Vec<Cow<'static, str>>),
-    /// The field must not be set or changed.
     Forbidden,
     /// The value is too long; the limit in bytes or characters.
     TooLong(usize),
@@ -40,14 +38,12 @@ pub enum Wrong {
 pub struct FieldError {
     /// The path, such as `spec.template.spec.containers[0].name`.
     pub field: String,
-    /// The type of the error.
     pub wrong: Wrong,
     /// The detail; may be empty.
     pub detail: String,
 }
 
 /// Removes duplicate errors, and keeps the order.
-#[must_use]
 pub fn distinct(mut errors: Vec<FieldError>) -> Vec<FieldError> {
     if errors.len() > 1 {
         let mut seen = BTreeSet::new();
@@ -58,17 +54,14 @@ pub fn distinct(mut errors: Vec<FieldError>) -> Vec<FieldError> {
 
 /// Constructors of the common errors.
 impl FieldError {
-    /// A required field is missing.
     pub fn required(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::new(field, Wrong::Required, detail)
     }
 
-    /// The value violates a rule.
     pub fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self::new(field, Wrong::Invalid(value.into()), detail)
     }
 
-    /// The value is a duplicate.
     pub fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::new(field, Wrong::Duplicate(value.into()), "")
     }
@@ -89,7 +82,6 @@ impl FieldError {
         )
     }
 
-    /// The field must not be set or changed.
     pub fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::new(field, Wrong::Forbidden, detail)
     }
@@ -109,7 +101,6 @@ impl FieldError {
     }
 
     /// Returns the reason of the cause.
-    #[must_use]
     pub fn reason(&self) -> &'static str {
         match self.wrong {
             Wrong::Required => "FieldValueRequired",
@@ -125,7 +116,6 @@ impl FieldError {
     }
 
     /// Returns the message without the path, as in a cause.
-    #[must_use]
     pub fn body(&self) -> String {
         let head = match &self.wrong {
             Wrong::Required => "Required value".to_owned(),
@@ -187,7 +177,6 @@ fn shown(value: &Value) -> String {
     }
 }
 /// Returns the JSON type of a value, as messages name it.
-#[must_use]
 pub fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

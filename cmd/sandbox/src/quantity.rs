@@ -49,7 +49,6 @@ pub enum NoQuantity {
 
 impl Quantity {
     /// Parses a quantity of a decoded object: a string or a number.
-    #[must_use]
     pub fn read(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Self::parse(text).ok(),
@@ -58,7 +57,6 @@ impl Quantity {
         }
     }
 
-    /// Parses a quantity.
     pub fn parse(text: &str) -> Result<Self, NoQuantity> {
         let (sign, unsigned) = match text.strip_prefix('-') {
             Some(rest) => (-1, rest),
@@ -81,19 +79,16 @@ impl Quantity {
     }
 
     /// Whether the quantity is larger, in any format.
-    #[must_use]
     pub fn exceeds(self, other: Self) -> bool {
         self.nanos > other.nanos
     }
 
     /// Whether both quantities are equal, in any format.
-    #[must_use]
     pub fn equals(self, other: Self) -> bool {
         self.nanos == other.nanos
     }
 
     /// Returns a number of objects.
-    #[must_use]
     pub fn whole(pieces: usize) -> Self {
         Self {
             nanos: i128::try_from(pieces).unwrap_or(i128::MAX).saturating_mul(ONE),
@@ -102,7 +97,6 @@ impl Quantity {
     }
 
     /// Returns the sum in the format of the first quantity, unless that is zero.
-    #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
             nanos: self.nanos.saturating_add(other.nanos),
@@ -111,25 +105,21 @@ impl Quantity {
     }
 
     /// Whether the quantity is positive.
-    #[must_use]
     pub fn is_positive(self) -> bool {
         self.nanos > 0
     }
 
     /// Whether the quantity is negative.
-    #[must_use]
     pub fn is_negative(self) -> bool {
         self.nanos < 0
     }
 
     /// Whether the quantity is an integer, at milli precision as on the server.
-    #[must_use]
     pub fn is_whole(self) -> bool {
         self.round_to_milli().nanos % ONE == 0
     }
 
     /// Rounds up to milli, the precision of resource lists.
-    #[must_use]
     pub fn round_to_milli(self) -> Self {
         Self {
             nanos: divide_up(self.nanos, MILLI).saturating_mul(MILLI),
@@ -138,7 +128,6 @@ impl Quantity {
     }
 
     /// Returns the canonical form.
-    #[must_use]
     pub fn text(self) -> String {
         if self.nanos == 0 {
             return "0".to_owned();

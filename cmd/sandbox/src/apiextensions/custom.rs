@@ -21,7 +21,6 @@ pub(crate) fn prepare_create(res: &Resource, obj: &mut Value) {
     }
 }
 
-/// Validates a new object.
 pub(crate) fn validate_create(res: &Resource, obj: &Value, errors: &mut Vec<FieldError>) {
     if let Some(custom) = &res.custom {
         validate_scale(res, obj, errors);
@@ -29,7 +28,6 @@ pub(crate) fn validate_create(res: &Resource, obj: &Value, errors: &mut Vec<Fiel
     }
 }
 
-/// Validates an updated object.
 pub(crate) fn validate_update(res: &Resource, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     if let Some(custom) = &res.custom {
         if let Some(wrong) = wrong_version(res, new) {
@@ -41,7 +39,6 @@ pub(crate) fn validate_update(res: &Resource, old: &Value, new: &Value, errors: 
     }
 }
 
-/// Validates an updated status.
 pub(crate) fn validate_status(res: &Resource, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     if let Some(custom) = &res.custom {
         if let Some(wrong) = wrong_version(res, new) {
@@ -144,109 +141,5 @@ pub(crate) fn prepare_status(old: &Value, new: &mut Value) {
         if !sent[key].is_null() {
             set(new, key, sent[key].clone());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use serde_json::{Value, json};
-
-    use crate::registry::{prepare_create, prepare_status, prepare_update, validate_create};
-    use crate::resource::{Custom, Resource};
-
-    fn widgets(status: bool) -> Resource {
-        Resource {
-            group: "x.io".into(),
-            version: "v1".into(),
-            kind: "Widget".into(),
-            list_kind: "WidgetList".into(),
-            plural: "widgets".into(),
-            singular: "widget".into(),
-            short_names: vec![],
-            categories: vec![],
-            namespaced: true,
-            status,
-            scale: None,
-            collection: "widgets.x.io".into(),
-            stored_as: "x.io/v1".into(),
-            custom: Some(Arc::new(Custom {
-                crd: "widgets.x.io".into(),
-                uid: String::new(),
-                openapi: None,
-                schema: Arc::new(crate::apiextensions::structural::Schema::compile(
-                    &serde_json::json!({"type": "object"}),
-                )),
-                stored: Arc::new(crate::apiextensions::structural::Schema::compile(
-                    &serde_json::json!({"type": "object"}),
-                )),
-                columns: vec![],
-                selectable: Vec::new(),
-                revision: 0,
-                terminating: false,
-            })),
-        }
-    }
-
-    fn widget(generation: i64, size: i64, phase: &str) -> Value {
-        json!({"metadata": {"name": "w", "namespace": "n", "generation": generation}, "size": size,
-            "status": {"phase": phase}})
-    }
-
-    #[test]
-    fn generation_ignores_metadata_and_status() {
-        let cases = [
-            (true, widget(9, 1, "new"), 3, "old"),
-            (true, widget(9, 2, "new"), 4, "old"),
-            (false, widget(9, 1, "old"), 3, "old"),
-            (false, widget(9, 1, "new"), 4, "new"),
-        ];
-        for (status, mut new, generation, phase) in cases {
-            let old = widget(3, 1, "old");
-            prepare_update(&widgets(status), &old, &mut new);
-            assert_eq!(new["metadata"]["generation"], generation);
-            assert_eq!(new["status"]["phase"], phase);
-        }
-        let old = widget(3, 1, "old");
-        let mut labelled = old.clone();
-        labelled["metadata"]["labels"] = json!({"a": "b"});
-        prepare_update(&widgets(true), &old, &mut labelled);
-        assert_eq!(labelled["metadata"]["generation"], 3);
-        assert_eq!(labelled["metadata"]["labels"], json!({"a": "b"}));
-    }
-
-    #[test]
-    fn status_is_dropped_on_create_with_a_subresource() {
-        for status in [true, false] {
-            let mut new = widget(9, 1, "mine");
-            prepare_create(&widgets(status), &mut new);
-            assert_eq!(new["metadata"]["generation"], 1);
-            assert_eq!(new["status"].is_null(), status);
-        }
-    }
-
-    #[test]
-    fn status_subresource_changes_only_status() {
-        let old = widget(3, 1, "old");
-        let mut new = widget(9, 2, "new");
-        new["metadata"]["labels"] = json!({"a": "b"});
-        new["metadata"]["managedFields"] = json!([{"manager": "m"}]);
-        prepare_status(&widgets(true), &old, &mut new);
-        assert_eq!(
-            new,
-            json!({"metadata": {"name": "w", "namespace": "n", "generation": 3, "managedFields": [{"manager": "m"}]},
-                "size": 1, "status": {"phase": "new"}})
-        );
-        let mut silent = json!({"metadata": {"name": "w", "namespace": "n"}});
-        prepare_status(&widgets(true), &old, &mut silent);
-        assert!(silent.get("status").is_none());
-    }
-
-    #[test]
-    fn names_are_subdomains() {
-        let mut bad = widget(0, 1, "x");
-        bad["metadata"]["name"] = "A".into();
-        assert_eq!(validate_create(&widgets(true), &bad).len(), 1);
     }
 }

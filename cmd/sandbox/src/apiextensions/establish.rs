@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::apiextensions::structural::{Schema, fingerprint};
 use crate::endpoints::Api;
 use crate::endpoints::delete::{DeleteOptions, Outcome, check_container_preconditions};
+use crate::registry::json::{list, text};
 use crate::registry::served::ServedResources;
 use crate::resource::{Custom, PrinterColumn, Resource, Scale};
 use crate::status::{ApiError, Result};
@@ -100,14 +101,8 @@ impl Api {
             meta::set(crd, "finalizers", finalizers);
             let message =
                 "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
-            set_condition(
-                crd,
-                "Terminating",
-                "True",
-                "InstanceDeletionPending",
-                message,
-                &now,
-            );
+            let next = ["Terminating", "True", "InstanceDeletionPending", message];
+            set_condition(crd, &now, next);
             Ok(())
         })?;
         if !options.dry_run {
@@ -120,14 +115,8 @@ impl Api {
             // A CRD that is gone already needs no condition.
             let _ = self.mutate(res, "", name, false, |crd| {
                 let message = "CustomResource deletion is in progress";
-                set_condition(
-                    crd,
-                    "Terminating",
-                    "True",
-                    "InstanceDeletionInProgress",
-                    message,
-                    &now,
-                );
+                let next = ["Terminating", "True", "InstanceDeletionInProgress", message];
+                set_condition(crd, &now, next);
                 Ok(())
             });
         }
@@ -232,10 +221,7 @@ fn accept_names(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Names 
     accept("singular", "SingularConflict", &resource_used);
     accept("kind", "KindConflict", &kind_used);
     accept("listKind", "ListKindConflict", &kind_used);
-    let short_names = wanted["shortNames"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let short_names = list(&wanted["shortNames"]);
     match short_names.iter().map(text).find(|name| resource_used(name)) {
         // A conflict of kinds takes precedence.
         Some(taken) if names.conflict.is_none() => {
@@ -252,38 +238,31 @@ fn accept_names(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Names 
 
 fn establish(crd: &mut Value, names: Names, now: &str) {
     if let Some((reason, message)) = names.conflict {
-        set_condition(crd, "NamesAccepted", "False", reason, &message, now);
+        let next = ["NamesAccepted", "False", reason, &message];
+        set_condition(crd, now, next);
         // Accepted names stay accepted.
         if condition(crd, "Established") != Some("True") {
-            set_condition(
-                crd,
+            let next = [
                 "Established",
                 "False",
                 "NotAccepted",
                 "not all names are accepted",
-                now,
-            );
+            ];
+            set_condition(crd, now, next);
             meta::set_path(crd, "status.acceptedNames", names.accepted);
         }
         return;
     }
     meta::set_path(crd, "status.acceptedNames", names.accepted);
-    set_condition(
-        crd,
-        "NamesAccepted",
-        "True",
-        "NoConflicts",
-        "no conflicts found",
-        now,
-    );
-    set_condition(
-        crd,
+    let next = ["NamesAccepted", "True", "NoConflicts", "no conflicts found"];
+    set_condition(crd, now, next);
+    let next = [
         "Established",
         "True",
         "InitialNamesAccepted",
         "the initial names have been accepted",
-        now,
-    );
+    ];
+    set_condition(crd, now, next);
 }
 
 fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a str> {
@@ -292,11 +271,8 @@ fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a str> {
 }
 
 /// Sets a condition; its transition time changes only with its status.
-fn set_condition(crd: &mut Value, kind: &str, status: &str, reason: &str, message: &str, now: &str) {
-    let mut conditions = crd["status"]["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
+fn set_condition(crd: &mut Value, now: &str, [kind, status, reason, message]: [&str; 4]) {
+    let mut conditions = list(&crd["status"]["conditions"]).to_vec();
     let mut next = json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
     match conditions.iter_mut().find(|c| c["type"] == kind) {
         Some(present) => {
@@ -316,10 +292,7 @@ fn is_established(crd: &Value) -> bool {
 
 /// Returns the resources of a CRD, one per version with `flag` (`served` or `storage`).
 fn resources(crd: &Value, flag: &str, present: &ServedResources) -> Vec<Resource> {
-    let versions = crd["spec"]["versions"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let versions = list(&crd["spec"]["versions"]);
     let stored = versions
         .iter()
         .find(|v| v["storage"] == true)
@@ -334,13 +307,7 @@ fn resources(crd: &Value, flag: &str, present: &ServedResources) -> Vec<Resource
 fn resource(crd: &Value, version: &Value, stored: &Value, present: &ServedResources) -> Resource {
     let group = text(&crd["spec"]["group"]);
     let names = &crd["status"]["acceptedNames"];
-    let strings = |v: &Value| {
-        v.as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|s| s.as_str().map(str::to_owned))
-            .collect()
-    };
+    let strings = |v: &Value| list(v).iter().map(|one| text(one).to_owned()).collect();
     let path = |v: &Value| text(v).trim_start_matches('.').to_owned();
     let scale = version["subresources"]["scale"].as_object().map(|scale| Scale {
         spec_replicas: path(&scale.get("specReplicasPath").cloned().unwrap_or_default()),
@@ -355,16 +322,12 @@ fn resource(crd: &Value, version: &Value, stored: &Value, present: &ServedResour
             .then(|| version["schema"]["openAPIV3Schema"].clone()),
         schema: schema(meta::name(crd), version, present),
         stored: schema(meta::name(crd), stored, present),
-        columns: version["additionalPrinterColumns"]
-            .as_array()
-            .into_iter()
-            .flatten()
+        columns: list(&version["additionalPrinterColumns"])
+            .iter()
             .map(column)
             .collect(),
-        selectable: version["selectableFields"]
-            .as_array()
-            .into_iter()
-            .flatten()
+        selectable: list(&version["selectableFields"])
+            .iter()
             .map(|field| path(&field["jsonPath"]))
             .collect(),
         revision: fingerprint(&format!("{}{names}", crd["spec"])),
@@ -391,12 +354,12 @@ fn resource(crd: &Value, version: &Value, stored: &Value, present: &ServedResour
 /// Returns the schema of a version; an unchanged one is not compiled again.
 fn schema(crd: &str, version: &Value, present: &ServedResources) -> Arc<Schema> {
     let source = &version["schema"]["openAPIV3Schema"];
-    let known = present.all().iter().chain(present.stored());
-    let mut known = known
+    let schemas = present.all().iter().chain(present.stored());
+    let mut schemas = schemas
         .filter_map(|r| r.custom.as_ref())
         .filter(|custom| custom.crd == crd)
         .flat_map(|custom| [&custom.schema, &custom.stored]);
-    let same = known.find(|schema| schema.is_of(source)).cloned();
+    let same = schemas.find(|schema| schema.is_of(source)).cloned();
     same.unwrap_or_else(|| Arc::new(Schema::compile(source)))
 }
 
@@ -410,8 +373,4 @@ fn column(column: &Value) -> PrinterColumn {
         priority: column["priority"].as_i64().unwrap_or(0),
         json_path: owned(&column["jsonPath"]),
     }
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }

@@ -26,7 +26,6 @@ pub trait Authorizer: std::fmt::Debug {
 #[derive(Debug, Clone)]
 pub(crate) enum Stage {
     Authorizer,
-    /// An API group.
     Group(String),
     /// A path, or a resource.
     On(On),

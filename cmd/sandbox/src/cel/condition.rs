@@ -14,7 +14,6 @@ use crate::cel::{CALL_LIMIT, eval, parse};
 /// The cost budget of all conditions of one webhook.
 const CONDITIONS_LIMIT: u64 = 2_500_000;
 
-/// One condition.
 #[derive(Debug)]
 pub struct Condition {
     expression: IdedExpr,
@@ -34,7 +33,6 @@ pub enum MatchResult {
 
 impl Condition {
     /// Compiles a condition. Returns `None` if it does not parse, which [`check_condition`] reports.
-    #[must_use]
     pub fn of(condition: &Value) -> Option<Self> {
         let text = condition["expression"].as_str().unwrap_or_default().trim();
         Some(Self {
@@ -93,7 +91,6 @@ fn request_schema() -> Value {
 }
 
 /// Evaluates conditions about a request and its objects.
-#[must_use]
 pub fn conditions(
     conditions: &[Condition],
     object: Option<&Value>,
@@ -163,156 +160,4 @@ fn evaluate<'a>(
         outer: Some(&old),
     };
     eval::eval(expression, &object, budget)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::authz::{Attributes, On};
-
-    fn authorizer(texts: &[&str]) -> MatchResult {
-        let compiled: Vec<Condition> = texts
-            .iter()
-            .map(|text| Condition::of(&json!({"expression": text})).expect("it parses"))
-            .collect();
-        let object = json!({"metadata": {"labels": {"a": "b"}, "name": "x"}});
-        let request = json!({"operation": "CREATE", "userInfo": {"username": "me", "groups": ["g"], "extra": {"k": ["v"]}}});
-        conditions(&compiled, Some(&object), None, &request, &Reader)
-    }
-
-    /// Allows every user to read pods, and the robot everything.
-    #[derive(Debug)]
-    struct Reader;
-
-    impl Authorizer for Reader {
-        fn decide(&self, account: Option<&(String, String)>, wanted: &Attributes) -> (bool, String) {
-            let robot = account.is_some_and(|(namespace, name)| namespace == "ns" && name == "robot");
-            let pods = matches!(&wanted.on, On::Resource { resource, name, .. } if resource == "pods" && name != "secret");
-            let path = wanted.on == On::Path("/healthz".to_owned());
-            (
-                robot || ((pods || path) && wanted.verb == "get"),
-                format!("because of {}", wanted.verb),
-            )
-        }
-
-        fn request(&self) -> On {
-            Attributes::on_resource("", "", "pods", "ns", "a").on
-        }
-    }
-
-    #[test]
-    fn conditions_use_the_authorizer() {
-        for (text, verdict) in [
-            (
-                "authorizer.group('').resource('pods').check('get').allowed()",
-                true,
-            ),
-            (
-                "authorizer.group('').resource('pods').name('secret').check('get').allowed()",
-                false,
-            ),
-            (
-                "authorizer.group('apps').resource('deployments').subresource('scale').namespace('x').check('get').allowed()",
-                false,
-            ),
-            ("authorizer.path('/healthz').check('get').allowed()", true),
-            ("authorizer.path('/metrics').check('get').allowed()", false),
-            ("authorizer.requestResource.check('get').allowed()", true),
-            ("authorizer.requestResource.check('delete').allowed()", false),
-            (
-                "authorizer.serviceAccount('ns', 'robot').path('/x').check('delete').allowed()",
-                true,
-            ),
-            (
-                "authorizer.requestResource.check('x').reason() == 'because of x'",
-                true,
-            ),
-            (
-                "authorizer.requestResource.check('x').errored() || authorizer.requestResource.check('x').error() != ''",
-                false,
-            ),
-            (
-                "authorizer.group('').resource('pods').labelSelector('a=b').fieldSelector('c=d').check('get').allowed()",
-                true,
-            ),
-        ] {
-            assert_eq!(check_condition(text), Ok(()), "{text}");
-            let expected = if verdict {
-                MatchResult::Matches
-            } else {
-                MatchResult::DoesNotMatch
-            };
-            assert_eq!(authorizer(&[text]), expected, "{text}");
-        }
-        let dear = "[1, 2, 3].all(n, authorizer.requestResource.check('get').allowed())";
-        assert!(
-            matches!(authorizer(&[dear]), MatchResult::Error(why) if why.contains("cost limit exceeded"))
-        );
-    }
-
-    #[test]
-    fn all_conditions_must_be_true() {
-        assert_eq!(authorizer(&[]), MatchResult::Matches);
-        let yes = "object.metadata.labels['a'] == 'b' && oldObject == null && 'g' in request.userInfo.groups";
-        assert_eq!(
-            authorizer(&[yes, "request.userInfo.extra['k'][0] == 'v'"]),
-            MatchResult::Matches
-        );
-        assert_eq!(
-            authorizer(&[yes, "request.operation == 'DELETE'"]),
-            MatchResult::DoesNotMatch
-        );
-        assert_eq!(
-            authorizer(&["object.spec.x == 1", "false"]),
-            MatchResult::DoesNotMatch,
-            "one that does not hold decides"
-        );
-        assert_eq!(
-            authorizer(&["object.spec.x == 1"]),
-            MatchResult::Error(
-                "expression 'object.spec.x == 1' resulted in error: no such key: spec".to_owned()
-            )
-        );
-    }
-
-    #[test]
-    fn invalid_condition_is_rejected() {
-        for text in [
-            "request.name ==",
-            "request.colour == 'x'",
-            "'a'",
-            "object.spec.x",
-            "variables.x == 1",
-            "authorizer",
-            "authorizer.group('').check('get').allowed()",
-            "authorizer.group('').resource('pods').check('get')",
-            "authorizer.group(1).resource('pods').check('get').allowed()",
-            "authorizer.requestName.check('get').allowed()",
-            "authorizer.serviceAccount('a', 'b').requestResource.check('get').allowed()",
-            "authorizer.path('/x').name('y').check('get').allowed()",
-        ] {
-            assert!(check_condition(text).is_err(), "{text}");
-        }
-        for text in [
-            "true",
-            "has(object.metadata.labels) && object.metadata.labels.exists(k, k == 'x')",
-            "request.userInfo.username.startsWith('system:')",
-            "request.dryRun || request.options.kind == 'CreateOptions'",
-            "!('x' in request.userInfo.extra)",
-        ] {
-            assert_eq!(check_condition(text), Ok(()), "{text}");
-        }
-    }
-
-    #[test]
-    fn conditions_are_bounded() {
-        let list = "[1,2,3,4,5,6,7,8,9,10]";
-        let inner = format!("{list}.all(f, a + b + c + d + e + f > 0)");
-        let text = ["e", "d", "c", "b", "a"]
-            .iter()
-            .fold(inner, |text, variable| format!("{list}.all({variable}, {text})"));
-        assert!(matches!(authorizer(&[&text]), MatchResult::Error(_)));
-    }
 }

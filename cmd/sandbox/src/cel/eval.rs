@@ -143,7 +143,6 @@ fn is_comparison(operator: &str) -> bool {
     )
 }
 
-/// Evaluates an expression.
 pub(crate) fn eval<'a>(expr: &IdedExpr, scope: &Scope<'_, 'a>, budget: &mut Budget) -> Result<Val<'a>> {
     budget.spend(cost(&expr.expr))?;
     match &expr.expr {

@@ -119,7 +119,6 @@ pub(crate) fn timestamp<'a>(text: &str) -> Val<'a> {
     parsed("timestamp", text)
 }
 
-/// Parses a duration.
 pub(crate) fn duration<'a>(text: &str) -> Val<'a> {
     parsed("duration", text)
 }

@@ -55,7 +55,6 @@ const PARSER_STACK: usize = 128 << 20;
 /// The maximum length of a message from `messageExpression`.
 const MAX_MESSAGE: usize = 5 * 1024;
 
-/// One rule.
 #[derive(Debug)]
 pub struct Rule {
     expression: IdedExpr,

@@ -43,35 +43,27 @@ pub(crate) fn binary<'a>(operator: &str, a: &Val<'a>, b: &Val<'a>, budget: &mut 
     arithmetic(operator, a, b, budget)
 }
 
+/// Integer arithmetic of either signedness, with the errors of the language.
+macro_rules! checked {
+    ($operator:expr, $a:expr, $b:expr, $type:literal) => {{
+        let result = match $operator {
+            operators::ADD => $a.checked_add($b),
+            operators::SUBSTRACT => $a.checked_sub($b),
+            operators::MULTIPLY => $a.checked_mul($b),
+            operators::DIVIDE if $b == 0 => return Err(EvalError::Failed("division by zero".to_owned())),
+            operators::MODULO if $b == 0 => return Err(EvalError::Failed("modulus by zero".to_owned())),
+            operators::DIVIDE => $a.checked_div($b),
+            operators::MODULO => $a.checked_rem($b),
+            _ => return Err(EvalError::Overload),
+        };
+        result.ok_or_else(|| EvalError::Failed(concat!($type, " overflow").to_owned()))?
+    }};
+}
+
 fn arithmetic<'a>(operator: &str, a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Result<Val<'a>> {
-    let overflow = |what: &str| EvalError::Failed(format!("{what} overflow"));
     Ok(match (a, b) {
-        (Val::Int(a), Val::Int(b)) => {
-            let result = match operator {
-                operators::ADD => a.checked_add(*b),
-                operators::SUBSTRACT => a.checked_sub(*b),
-                operators::MULTIPLY => a.checked_mul(*b),
-                operators::DIVIDE if *b == 0 => return Err(EvalError::Failed("division by zero".to_owned())),
-                operators::MODULO if *b == 0 => return Err(EvalError::Failed("modulus by zero".to_owned())),
-                operators::DIVIDE => a.checked_div(*b),
-                operators::MODULO => a.checked_rem(*b),
-                _ => return Err(EvalError::Overload),
-            };
-            Val::Int(result.ok_or_else(|| overflow("integer"))?)
-        }
-        (Val::Uint(a), Val::Uint(b)) => {
-            let result = match operator {
-                operators::ADD => a.checked_add(*b),
-                operators::SUBSTRACT => a.checked_sub(*b),
-                operators::MULTIPLY => a.checked_mul(*b),
-                operators::DIVIDE if *b == 0 => return Err(EvalError::Failed("division by zero".to_owned())),
-                operators::MODULO if *b == 0 => return Err(EvalError::Failed("modulus by zero".to_owned())),
-                operators::DIVIDE => a.checked_div(*b),
-                operators::MODULO => a.checked_rem(*b),
-                _ => return Err(EvalError::Overload),
-            };
-            Val::Uint(result.ok_or_else(|| overflow("unsigned integer"))?)
-        }
+        (Val::Int(a), Val::Int(b)) => Val::Int(checked!(operator, a, *b, "integer")),
+        (Val::Uint(a), Val::Uint(b)) => Val::Uint(checked!(operator, a, *b, "unsigned integer")),
         (Val::Double(a), Val::Double(b)) => Val::Double(match operator {
             operators::ADD => a + b,
             operators::SUBSTRACT => a - b,
@@ -102,7 +94,7 @@ fn concatenated<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Result<Val
         _ => &List::Atomic,
     };
     for item in more {
-        let known = match list {
+        let present = match list {
             List::Atomic => None,
             List::Set => position(&items, |one, budget| equal(one, &item, budget), budget)?,
             List::Map(keys) => {
@@ -121,7 +113,7 @@ fn concatenated<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Result<Val
                 )?
             }
         };
-        match known {
+        match present {
             Some(at) => items[at] = item,
             None => items.push(item),
         }

@@ -66,8 +66,9 @@ impl Target {
         let (resource, name, subresource) = match rest {
             [resource] => (*resource, None, None),
             [resource, name] => (*resource, Some(*name), None),
-            [resource, name, sub] => (*resource, Some(*name), Some(*sub)),
-            [resource @ "pods", name, sub @ "proxy", ..] => (*resource, Some(*name), Some(*sub)),
+            [resource, name, sub] | [resource @ "pods", name, sub @ "proxy", ..] => {
+                (*resource, Some(*name), Some(*sub))
+            }
             _ => return None,
         };
         let empty = |s: &str| s.is_empty();

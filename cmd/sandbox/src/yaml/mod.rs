@@ -63,7 +63,6 @@ pub fn parse(body: &[u8]) -> Result<Parsed, YamlError> {
 }
 
 /// Returns duplicate keys as one error.
-#[must_use]
 pub fn unmarshal_errors(duplicates: &[String]) -> String {
     format!("yaml: unmarshal errors:\n  {}", duplicates.join("\n  "))
 }

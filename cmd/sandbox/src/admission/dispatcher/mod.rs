@@ -45,8 +45,6 @@ impl Warnings {
         }
     }
 
-    /// Returns all warnings.
-    #[must_use]
     pub fn into_vec(self) -> Vec<String> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! ConfigurationCache webhook configurations.
+//! Webhook configurations, compiled.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,7 @@ use crate::storage::Object;
 /// All webhooks in the order of their calls.
 #[derive(Debug, Default)]
 pub struct Webhooks {
-    /// Mutating webhooks.
     pub mutating: Vec<Arc<Webhook>>,
-    /// Validating webhooks.
     pub validating: Vec<Arc<Webhook>>,
 }
 
@@ -68,14 +66,12 @@ fn compile(configuration: &Value) -> Vec<Arc<Webhook>> {
     webhooks.map(|webhook| Arc::new(Webhook::of(webhook))).collect()
 }
 
-/// One webhook.
 #[derive(Debug)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "they are the choices of a configuration"
 )]
 pub struct Webhook {
-    /// The name in messages.
     pub name: String,
     /// Whether the failure policy is `Ignore`.
     pub ignores_failure: bool,
@@ -83,11 +79,9 @@ pub struct Webhook {
     pub supports_dry_run: bool,
     /// Whether the reinvocation policy is `IfNeeded`.
     pub reinvocation: bool,
-    /// The timeout of a call.
     pub timeout: Duration,
     /// The first supported version of `admissionReviewVersions`.
     pub review: Option<Version>,
-    /// The address of the webhook.
     pub target: Target,
     pub(crate) rules: Vec<Rule>,
     pub(crate) equivalent: bool,
@@ -99,7 +93,6 @@ pub struct Webhook {
 /// A version of `AdmissionReview`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// `admission.k8s.io/v1`.
     V1,
     /// `admission.k8s.io/v1beta1`, whose responses are validated less strictly.
     V1Beta1,
@@ -107,7 +100,6 @@ pub enum Version {
 
 impl Version {
     /// Returns the `apiVersion` of the review.
-    #[must_use]
     pub fn api_version(self) -> &'static str {
         match self {
             Self::V1 => "admission.k8s.io/v1",

@@ -13,11 +13,9 @@ use crate::status::{ApiError, Result};
 
 /// The attributes of a write that rules and selectors compare.
 pub struct Write<'a> {
-    /// The resource of the path.
     pub res: &'a Arc<Resource>,
     /// Empty for the object itself.
     pub subresource: &'a str,
-    /// The operation.
     pub operation: Operation,
     /// Empty for cluster-scoped objects. A Namespace is in itself.
     pub namespace: &'a str,

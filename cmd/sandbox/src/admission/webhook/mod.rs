@@ -13,9 +13,6 @@ mod request;
 mod response;
 mod tls;
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -31,17 +28,13 @@ pub type Services = BTreeMap<String, SocketAddr>;
 /// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// An object is created.
     Create,
-    /// An object or a subresource is updated.
     Update,
-    /// An object is deleted.
     Delete,
 }
 
 impl Operation {
     /// Returns the name in rules.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -54,11 +47,8 @@ impl Operation {
 /// Group, version and kind of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
-    /// Empty for core.
     pub group: String,
-    /// Such as `v1`.
     pub version: String,
-    /// Such as `Pod`.
     pub name: String,
 }
 

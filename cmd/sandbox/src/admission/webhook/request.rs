@@ -15,9 +15,7 @@ pub struct ReviewRequest<'a> {
     pub kind: &'a Kind,
     /// The resource of the rule that matched.
     pub resource: &'a Resource,
-    /// The kind of the request.
     pub request_kind: &'a Kind,
-    /// The resource of the request.
     pub request_resource: &'a Resource,
     /// Empty for the object itself.
     pub subresource: &'a str,
@@ -25,9 +23,7 @@ pub struct ReviewRequest<'a> {
     pub name: &'a str,
     /// Empty for cluster-scoped objects.
     pub namespace: &'a str,
-    /// The operation.
     pub operation: Operation,
-    /// A `UserInfo`.
     pub user: Value,
     /// Whether the request is a dry run.
     pub dry_run: bool,
@@ -37,7 +33,6 @@ pub struct ReviewRequest<'a> {
 
 impl ReviewRequest<'_> {
     /// Returns the request without its objects, as match conditions see it.
-    #[must_use]
     pub fn request(&self) -> Value {
         let kind = |kind: &Kind| json!({"group": kind.group, "version": kind.version, "kind": kind.name});
         let resource =
@@ -67,7 +62,6 @@ impl ReviewRequest<'_> {
 }
 
 /// Encodes the review. `request` is the result of [`ReviewRequest::request`].
-#[must_use]
 pub fn body(version: Version, mut request: Value, object: Option<&Value>, old: Option<&Value>) -> Vec<u8> {
     request["object"] = object.cloned().unwrap_or_default();
     request["oldObject"] = old.cloned().unwrap_or_default();

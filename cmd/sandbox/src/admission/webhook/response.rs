@@ -130,7 +130,6 @@ impl ReviewResponse {
     }
 
     /// Returns the error of a rejected request.
-    #[must_use]
     pub fn refusal(&self, webhook: &str) -> ApiError {
         let none = json!({});
         let status = self.status.as_ref().unwrap_or(&none);

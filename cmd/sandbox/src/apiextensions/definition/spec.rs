@@ -11,7 +11,6 @@ use crate::registry::json::{flag, list, text};
 use crate::registry::names::{dns_1035_label, dns_subdomain};
 use crate::registry::webhooks;
 
-/// Validates the spec.
 pub(crate) fn validate(spec: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let group = text(&spec["group"]);

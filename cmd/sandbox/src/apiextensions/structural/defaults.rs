@@ -29,7 +29,6 @@ fn without_nulls(node: Option<&Node>, value: &mut Value) {
     }
 }
 
-/// Sets defaults.
 pub fn fill(node: &Node, value: &mut Value) {
     match value {
         Value::Object(map) => {

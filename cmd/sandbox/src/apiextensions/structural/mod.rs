@@ -28,7 +28,6 @@ pub use check::check;
 use node::Node;
 use path::Path;
 
-/// A compiled schema.
 #[derive(Debug)]
 pub struct Schema {
     /// The source, by which schemas are compared.
@@ -39,7 +38,6 @@ pub struct Schema {
 
 impl Schema {
     /// Compiles a valid schema.
-    #[must_use]
     pub fn compile(source: &Value) -> Self {
         Self {
             source: source.clone(),
@@ -49,13 +47,11 @@ impl Schema {
     }
 
     /// Whether the schema was compiled from this source.
-    #[must_use]
     pub fn is_of(&self, source: &Value) -> bool {
         self.source == *source
     }
 
     /// A hash of the source; never 0.
-    #[must_use]
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -81,26 +77,22 @@ impl Schema {
         self.prune(value);
     }
 
-    /// Removes unknown fields.
     pub fn prune(&self, value: &mut Value) {
         prune::prune(&self.root, value, true);
     }
 
-    /// Validates a new object.
     pub fn validate_create(&self, value: &Value, errors: &mut Vec<FieldError>) {
         errors.extend(validate::validate(&self.root, value, None, ""));
         self.validate_shape(value, None, errors);
         self.validate_rules(value, None, errors);
     }
 
-    /// Validates an updated object.
     pub fn validate_update(&self, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
         errors.extend(validate::validate(&self.root, new, Some(old), ""));
         self.validate_shape(new, Some(old), errors);
         self.validate_rules(new, Some(old), errors);
     }
 
-    /// Validates an object with an updated status.
     pub fn validate_status(&self, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
         if let (Some(node), Some(status)) = (self.root.properties.get("status"), new.get("status")) {
             errors.extend(validate::validate(node, status, old.get("status"), "status"));

@@ -15,35 +15,20 @@ use crate::cel::Rule;
 pub struct Node {
     /// The type, if the schema specifies one.
     pub ty: Option<Type>,
-    /// `x-kubernetes-int-or-string`.
     pub int_or_string: bool,
-    /// `nullable`.
     pub nullable: bool,
-    /// `x-kubernetes-preserve-unknown-fields`.
     pub preserve: bool,
-    /// `x-kubernetes-embedded-resource`.
     pub embedded: bool,
-    /// `default`.
     pub default: Option<Value>,
-    /// `properties`.
     pub properties: BTreeMap<String, Node>,
-    /// `additionalProperties`.
     pub additional: Option<Additional>,
-    /// `items`.
     pub items: Option<Box<Node>>,
-    /// `x-kubernetes-list-type`.
     pub list: List,
-    /// Value validations.
     pub limits: Limits,
-    /// `allOf`.
     pub all_of: Vec<Node>,
-    /// `anyOf`.
     pub any_of: Vec<Node>,
-    /// `oneOf`.
     pub one_of: Vec<Node>,
-    /// `not`.
     pub not: Option<Box<Node>>,
-    /// `x-kubernetes-validations`.
     pub rules: Vec<Rule>,
     /// Whether the node or a descendant has rules.
     pub has_rules: bool,
@@ -60,7 +45,6 @@ pub enum Type {
     Boolean,
 }
 
-/// `additionalProperties`.
 #[derive(Debug)]
 pub enum Additional {
     /// `false`: no additional properties.
@@ -71,7 +55,6 @@ pub enum Additional {
     Of(Box<Node>),
 }
 
-/// `x-kubernetes-list-type`.
 #[derive(Debug, Default, PartialEq)]
 pub enum List {
     /// The list is one value.
@@ -83,7 +66,6 @@ pub enum List {
     Map(Vec<String>),
 }
 
-/// Value validations.
 #[derive(Debug, Default)]
 pub struct Limits {
     pub format: Option<Format>,

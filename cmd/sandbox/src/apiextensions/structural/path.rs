@@ -9,26 +9,20 @@ pub enum Path<'a> {
     Root,
     /// The formatted path of the object.
     Prefix(&'a str),
-    /// A field: `parent.name`.
     Child(&'a Path<'a>, &'a str),
-    /// A key of a map: `parent[key]`.
     Key(&'a Path<'a>, &'a str),
-    /// An item of a list: `parent[3]`.
     Index(&'a Path<'a>, usize),
 }
 
 impl<'a> Path<'a> {
-    /// Returns the path of a field.
     pub fn child(&'a self, name: &'a str) -> Self {
         Self::Child(self, name)
     }
 
-    /// Returns the path of a map entry.
     pub fn key(&'a self, key: &'a str) -> Self {
         Self::Key(self, key)
     }
 
-    /// Returns the path of an item.
     pub fn index(&'a self, index: usize) -> Self {
         Self::Index(self, index)
     }

@@ -126,7 +126,7 @@ impl Api {
                 }
             }
             crate::apiextensions::establish::COLLECTION => {
-                check_container_preconditions(res, object, options)?
+                check_container_preconditions(res, object, options)?;
             }
             _ => check_preconditions(res, object, options)?,
         }

@@ -42,7 +42,6 @@ const AT_ROOT: [&str; 22] = [
 ];
 
 /// Validates the schema at `path`; `status` says whether there is a status subresource.
-#[must_use]
 pub fn check(schema: &Value, path: &str, status: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if status {

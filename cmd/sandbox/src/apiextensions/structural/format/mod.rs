@@ -78,148 +78,79 @@ mod tests {
 
     #[test]
     fn formats_accept_and_reject() {
-        let uuid4 = "6ba7b810-9dad-41d1-80b4-00c04fd430c8";
+        // Accepted and rejected values, separated by bars.
         for (format, good, bad) in [
             (
                 "date-time",
-                vec![
-                    "2026-01-02T03:04:05Z",
-                    "2026-01-02t03:04:05.1+02:00",
-                    "2026-01-02T03:04:05Ztail",
-                ],
-                vec![
-                    "2026-01-02 03:04:05",
-                    "2026-13-02T03:04:05Z",
-                    "2026-01-02T24:00:00Z",
-                    "2026-01-02T03:04:05",
-                    "2026-01-02T03:04:05.Z",
-                    "2026-01-02T03:60:05Z",
-                    "2026-01-02T3:04:05Z",
-                    "",
-                ],
+                "2026-01-02T03:04:05Z|2026-01-02t03:04:05.1+02:00|2026-01-02T03:04:05Ztail",
+                "2026-01-02 03:04:05|2026-13-02T03:04:05Z|2026-01-02T24:00:00Z|2026-01-02T03:04:05|2026-01-02T03:04:05.Z|2026-01-02T03:60:05Z|2026-01-02T3:04:05Z|",
             ),
-            (
-                "date",
-                vec!["2026-01-02", "2024-02-29"],
-                vec!["2026-02-30", "2026-1-02", "20260102", ""],
-            ),
+            ("date", "2026-01-02|2024-02-29", "2026-02-30|2026-1-02|20260102|"),
             (
                 "duration",
-                vec![
-                    "1h30m",
-                    "3 days",
-                    "-1.5s",
-                    "0",
-                    "in 2 weeks",
-                    "5µs",
-                    "7 Hours",
-                    ".5s",
-                ],
-                vec!["soon", "3 moons", "", "1", "99999999999999999999 s", "-", "1.5"],
+                "1h30m|3 days|-1.5s|0|in 2 weeks|5µs|7 Hours|.5s",
+                "soon|3 moons||1|99999999999999999999 s|-|1.5",
             ),
             (
                 "ipv4",
-                vec!["10.0.0.1", "010.0.0.1", "::ffff:1.2.3.4"],
-                vec!["10.0.0", "10.0.0.256", "fe80::1", "10.0.0.", ""],
+                "10.0.0.1|010.0.0.1|::ffff:1.2.3.4",
+                "10.0.0|10.0.0.256|fe80::1|10.0.0.|",
             ),
-            (
-                "ipv6",
-                vec!["fe80::1", "::ffff:1.2.3.4"],
-                vec!["10.0.0.1", "fe80::1%eth0", ":"],
-            ),
+            ("ipv6", "fe80::1|::ffff:1.2.3.4", "10.0.0.1|fe80::1%eth0|:"),
             (
                 "cidr",
-                vec!["10.0.0.0/8", "fe80::/128", "010.0.0.0/8"],
-                vec!["10.0.0.0/33", "10.0.0.0", "10.0.0.0/", "fe80::/129"],
+                "10.0.0.0/8|fe80::/128|010.0.0.0/8",
+                "10.0.0.0/33|10.0.0.0|10.0.0.0/|fe80::/129",
             ),
             (
                 "mac",
-                vec![
-                    "00:00:5e:00:53:01",
-                    "00-00-5e-00-53-01",
-                    "0000.5e00.5301",
-                    "02:00:5e:10:00:00:00:01",
-                ],
-                vec![
-                    "00:00:5e",
-                    "00:00-5e:00:53:01",
-                    "00:00:5e:00:53:0g",
-                    "00:00:5e:00:53:01:02",
-                    "0000.5e00",
-                ],
+                "00:00:5e:00:53:01|00-00-5e-00-53-01|0000.5e00.5301|02:00:5e:10:00:00:00:01",
+                "00:00:5e|00:00-5e:00:53:01|00:00:5e:00:53:0g|00:00:5e:00:53:01:02|0000.5e00",
             ),
             (
                 "uuid",
-                vec![uuid4, "6BA7B8109DAD11D180B400C04FD430C8"],
-                vec!["6ba7b810", "6ba7b81-09dad-11d1-80b4-00c04fd430c8", ""],
+                "6ba7b810-9dad-41d1-80b4-00c04fd430c8|6BA7B8109DAD11D180B400C04FD430C8",
+                "6ba7b810|6ba7b81-09dad-11d1-80b4-00c04fd430c8|",
             ),
             (
                 "uuid4",
-                vec![uuid4],
-                vec![
-                    "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
-                    "6ba7b810-9dad-41d1-c0b4-00c04fd430c8",
-                ],
+                "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                "6ba7b810-9dad-11d1-80b4-00c04fd430c8|6ba7b810-9dad-41d1-c0b4-00c04fd430c8",
             ),
-            ("uuid3", vec!["6ba7b810-9dad-31d1-00b4-00c04fd430c8"], vec![uuid4]),
-            ("uuid5", vec!["6ba7b810-9dad-51d1-a0b4-00c04fd430c8"], vec![uuid4]),
             (
-                "byte",
-                vec!["aGVsbG8=", "YQ==", "YWJj"],
-                vec!["a", "", "====", "YQ=a", "aGVsbG8_"],
+                "uuid3",
+                "6ba7b810-9dad-31d1-00b4-00c04fd430c8",
+                "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
             ),
+            (
+                "uuid5",
+                "6ba7b810-9dad-51d1-a0b4-00c04fd430c8",
+                "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+            ),
+            ("byte", "aGVsbG8=|YQ==|YWJj", "a||====|YQ=a|aGVsbG8_"),
             (
                 "uri",
-                vec![
-                    "https://example.com/a",
-                    "/a b",
-                    "a:b",
-                    "http://[::1]:80/",
-                    "http://u:p@h/%20",
-                    "/a?%zz",
-                ],
-                vec![
-                    "example.com",
-                    "",
-                    "http://a:b/",
-                    "/%zz",
-                    "/a\u{7f}",
-                    "1a:b",
-                    "http://a b/",
-                    ":a",
-                ],
+                "https://example.com/a|/a b|a:b|http://[::1]:80/|http://u:p@h/%20|/a?%zz",
+                "example.com||http://a:b/|/%zz|/a\u{7f}|1a:b|http://a b/|:a",
             ),
             (
                 "email",
-                vec![
-                    "a@example.com",
-                    "A B <a.b@example.com>",
-                    "\"a b\"@example.com",
-                    "a@[10.0.0.1]",
-                ],
-                vec!["a.example.com", "a@", "@b", "a..b@c", "a b@c", "<a@b", ".a@b", ""],
+                "a@example.com|A B <a.b@example.com>|\"a b\"@example.com|a@[10.0.0.1]",
+                "a.example.com|a@|@b|a..b@c|a b@c|<a@b|.a@b|",
             ),
             (
                 "hostname",
-                vec!["a.example.com", "a-b", "localhost", "1a.example.com"],
-                vec![
-                    "-a.example.com",
-                    "a.example.c",
-                    "ab-c",
-                    "a_b",
-                    "a..com",
-                    "a.example.c0m",
-                    "",
-                ],
+                "a.example.com|a-b|localhost|1a.example.com",
+                "-a.example.com|a.example.c|ab-c|a_b|a..com|a.example.c0m|",
             ),
-            ("k8s-short-name", vec!["a-b", "0"], vec!["A", "a-", "a.b", ""]),
-            ("k8s-long-name", vec!["a.b", "a-b.c"], vec!["a..b", "a.-b", ""]),
+            ("k8s-short-name", "a-b|0", "A|a-|a.b|"),
+            ("k8s-long-name", "a.b|a-b.c", "a..b|a.-b|"),
         ] {
             let checked = Format::compile(&json!({"type": "string", "format": format})).expect(format);
-            for good in good {
+            for good in good.split('|') {
                 assert!(checked.accepts(good), "{format} {good}");
             }
-            for bad in bad {
+            for bad in bad.split('|') {
                 assert!(!checked.accepts(bad), "{format} {bad}");
             }
         }
