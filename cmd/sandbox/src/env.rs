@@ -1,5 +1,8 @@
 //! Time and chance, injected: the only place that asks the machine for either.
 //!
+//! Uids and generated names are derived from the seed and from the object that they belong to, so that an additional
+//! request for one object does not rename the others.
+//!
 //! Wall time is the time at the start plus what the runtime's clock has counted since, so that a test under a paused
 //! clock sees both move together, and a seeded run gives the same names and uids each time.
 
@@ -19,8 +22,14 @@ const NAME_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 pub struct Env {
     wall_at_start: Timestamp,
     start: Instant,
+    seed: u64,
     rng: Arc<Mutex<StdRng>>,
+    /// The number of values drawn for each object; objects that share a slot share its count.
+    drawn: Arc<Mutex<Vec<u32>>>,
 }
+
+/// The number of counters of drawn values: bounds their memory.
+const COUNTERS: usize = 4096;
 
 impl Env {
     /// The machine's clock and a seed from its entropy.
@@ -43,7 +52,20 @@ impl Env {
         Self {
             wall_at_start: wall,
             start: Instant::now(),
+            seed,
             rng: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
+            drawn: Arc::new(Mutex::new(vec![0; COUNTERS])),
+        }
+    }
+
+    /// An environment that continues like this one, on its own: the same clock, and copies of all counters.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Self {
+            rng: Arc::new(Mutex::new(StdRng::seed_from_u64(self.seed))),
+            drawn: Arc::new(Mutex::new(drawn)),
+            ..self.clone()
         }
     }
 
@@ -80,10 +102,11 @@ impl Env {
         self.sleep_until(self.instant() + duration).await;
     }
 
-    /// A fresh version 4 UUID.
+    /// A uid of version 4 for a new object, which `collection` and `key` name.
     #[must_use]
-    pub fn uid(&self) -> String {
-        let mut bytes: [u8; 16] = self.rng().random();
+    pub fn uid(&self, collection: &str, key: &str) -> String {
+        let mut rng = self.rng_of(collection, key);
+        let mut bytes: [u8; 16] = rng.random();
         bytes[6] = (bytes[6] & 0x0f) | 0x40;
         bytes[8] = (bytes[8] & 0x3f) | 0x80;
         let n = u128::from_be_bytes(bytes);
@@ -97,13 +120,28 @@ impl Env {
         )
     }
 
-    /// The five characters that complete a `generateName`.
+    /// Five characters that complete the `generateName` of a new object; `key` is its namespace and that prefix.
     #[must_use]
-    pub fn name_suffix(&self) -> String {
-        let mut rng = self.rng();
+    pub fn name_suffix(&self, collection: &str, key: &str) -> String {
+        let mut rng = self.rng_of(collection, key);
         (0..5)
             .map(|_| char::from(NAME_ALPHABET[rng.random_range(0..NAME_ALPHABET.len())]))
             .collect()
+    }
+
+    /// The random numbers of one object: another sequence on each call, and the same sequences with the same seed.
+    fn rng_of(&self, collection: &str, key: &str) -> StdRng {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for byte in collection.bytes().chain([0]).chain(key.bytes()) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        let slot = usize::try_from((hash >> 32) % COUNTERS as u64).unwrap_or_default();
+        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = drawn.get_mut(slot).map_or(0, |count| {
+            *count = count.wrapping_add(1);
+            *count
+        });
+        StdRng::seed_from_u64(self.seed ^ hash ^ u64::from(count).rotate_left(32))
     }
 
     /// A number in `0..limit`.
@@ -129,11 +167,26 @@ mod tests {
 
     #[test]
     fn uids_are_version_4_and_repeat_with_the_seed() {
-        let [a, b] = [7, 7].map(|seed| Env::starting_at(Timestamp::UNIX_EPOCH, seed).uid());
+        let uid = |seed| Env::starting_at(Timestamp::UNIX_EPOCH, seed).uid("pods", "default/a");
+        let [a, b] = [7, 7].map(uid);
         assert_eq!(a, b);
         assert_eq!(a.len(), 36);
         assert_eq!(&a[14..15], "4");
-        assert_ne!(a, Env::starting_at(Timestamp::UNIX_EPOCH, 8).uid());
+        assert_ne!(a, uid(8));
+    }
+
+    #[test]
+    fn draws_for_one_object_do_not_change_those_of_another() {
+        let [one, other] = [7, 7].map(|seed| Env::starting_at(Timestamp::UNIX_EPOCH, seed));
+        let first = one.uid("pods", "default/a");
+        assert_ne!(
+            first,
+            one.uid("pods", "default/a"),
+            "an object that is created again"
+        );
+        assert_eq!(one.uid("pods", "default/b"), other.uid("pods", "default/b"));
+        let forked = one.fork();
+        assert_eq!(one.uid("pods", "default/a"), forked.uid("pods", "default/a"));
     }
 
     #[tokio::test(start_paused = true)]

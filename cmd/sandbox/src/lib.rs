@@ -59,6 +59,7 @@ use std::sync::Arc;
 
 pub use crate::authn::Authorization;
 pub use crate::authz::{Audit, AuditRecord};
+pub use crate::endpoints::snapshot::SnapshotError;
 pub use crate::service::{ApiService, BoxError, ResponseBody};
 pub use env::Env;
 

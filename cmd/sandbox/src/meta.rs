@@ -46,11 +46,11 @@ pub fn is_terminating(object: &Value) -> bool {
 
 /// The metadata, created if it is missing.
 pub fn of_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
-    object
-        .as_object_mut()?
-        .entry("metadata")
-        .or_insert_with(|| json!({}))
-        .as_object_mut()
+    let object = object.as_object_mut()?;
+    if !object.contains_key("metadata") {
+        object.insert("metadata".to_owned(), json!({}));
+    }
+    object.get_mut("metadata")?.as_object_mut()
 }
 
 /// Sets a field of the metadata; an empty string, an empty list and null remove it.
@@ -65,6 +65,8 @@ pub fn set(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(meta) = of_mut(object) {
         if empty {
             meta.remove(field);
+        } else if let Some(present) = meta.get_mut(field) {
+            *present = value;
         } else {
             meta.insert(field.to_owned(), value);
         }
@@ -73,7 +75,9 @@ pub fn set(object: &mut Value, field: &str, value: impl Into<Value>) {
 
 /// Makes a field of `target`'s metadata what it is in `source`.
 pub fn copy(source: &Value, target: &mut Value, field: &str) {
-    set(target, field, source["metadata"][field].clone());
+    if source["metadata"][field] != target["metadata"][field] {
+        set(target, field, source["metadata"][field].clone());
+    }
 }
 
 /// The key of an object in its collection.

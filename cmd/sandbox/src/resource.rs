@@ -98,6 +98,18 @@ impl Custom {
 }
 
 impl Resource {
+    /// Whether an object that was stored with the schema `shape` is served as it is stored.
+    #[must_use]
+    pub fn serves_as_stored(&self, shape: u64) -> bool {
+        match &self.custom {
+            Some(custom) => custom.keeps(shape),
+            None => self
+                .stored_as
+                .strip_suffix(self.version.as_str())
+                .is_some_and(|prefix| prefix.strip_suffix('/').unwrap_or(prefix) == self.group),
+        }
+    }
+
     /// `v1` or `apps/v1`.
     #[must_use]
     pub fn api_version(&self) -> String {

@@ -11,7 +11,7 @@ use crate::admission::dispatcher::{Dispatcher, Plain};
 use crate::admission::webhook;
 use crate::endpoints::delete::{DeleteOptions, Outcome, check_container_preconditions, gc_finalizers};
 use crate::endpoints::update::Part;
-use crate::endpoints::{Api, Reply, decode};
+use crate::endpoints::{Api, Reply, Written, decode};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::storage::{Object, StoreError};
@@ -106,7 +106,7 @@ impl Api {
                 .store
                 .get(NAMESPACES, name)
                 .ok_or_else(|| ApiError::not_found(res, name))?;
-            let mut next = Self::served(res, &current);
+            let mut next = Self::served(res, &current).into_owned();
             check_container_preconditions(res, &next, options)?;
             self.mark(&mut next);
             // Namespaces have no grace period.
@@ -115,13 +115,13 @@ impl Api {
             let finalizers = gc_finalizers(res, &next, options);
             meta::set(&mut next, "finalizers", finalizers);
             if options.dry_run {
-                return Ok(Outcome::Marked(next));
+                return Ok(Outcome::Marked(Written::Unstored(next)));
             }
             let draft = Self::draft(res, next);
             match self.store.replace(NAMESPACES, name, current.revision, draft) {
                 Ok(marked) => {
                     self.empty_namespace(name);
-                    return Ok(Outcome::Marked(Self::served(res, &marked)));
+                    return Ok(Outcome::Marked(Written::Stored(marked)));
                 }
                 Err(StoreError::Changed) => {}
                 Err(StoreError::Missing) => return Err(ApiError::not_found(res, name)),
@@ -146,7 +146,7 @@ impl Api {
         if !options.dry_run {
             self.empty_namespace(name);
         }
-        Ok(Outcome::Marked(present.clone()))
+        Ok(Outcome::Marked(Written::Unstored(present.clone())))
     }
 
     /// Deletes an object as far as possible, and retries when it races with writes.
@@ -206,7 +206,7 @@ impl Api {
         name: &str,
         dry_run: bool,
         mut change: impl FnMut(&mut Value) -> Result<()>,
-    ) -> Result<Value> {
+    ) -> Result<Written> {
         self.update(res, namespace, name, Part::Server, dry_run, |current| {
             let mut next = current.clone();
             change(&mut next)?;

@@ -1,11 +1,14 @@
 //! The admission plugin `Priority`: resolves the `PriorityClass` of a new pod. Also rejects pod overhead, as `RuntimeClass`.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::endpoints::{Api, decode};
 use crate::meta;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
+use crate::storage::Object;
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 /// The classes of every cluster.
@@ -40,7 +43,7 @@ impl Api {
             );
             // Validation reserves the names for these classes.
             let stored = decoded.map(|mut d| {
-                self.fill_system_fields(&mut d.value);
+                self.fill_system_fields(&res, "", &mut d.value);
                 crate::registry::prepare_create(&res, &mut d.value);
                 self.store.create(CLASSES, name, Self::draft(&res, d.value), &[])
             });
@@ -58,18 +61,14 @@ impl Api {
         } else {
             let why = format!("no PriorityClass with name {name} was found");
             let found = self.store.get(CLASSES, name);
-            Some(
-                found
-                    .ok_or_else(|| ApiError::forbidden(res, meta::name(pod), &why))?
-                    .value(),
-            )
+            Some(found.ok_or_else(|| ApiError::forbidden(res, meta::name(pod), &why))?)
         };
-        let value = class.as_ref().and_then(|c| c["value"].as_i64()).unwrap_or(0);
+        let class = class.as_ref().map(|class| class.value());
+        let value = class.and_then(|c| c["value"].as_i64()).unwrap_or(0);
         let policy = class
-            .as_ref()
             .and_then(|c| c["preemptionPolicy"].as_str())
             .unwrap_or("PreemptLowerPriority");
-        if let Some(class) = &class {
+        if let Some(class) = class {
             meta::set_path(pod, "spec.priorityClassName", meta::name(class).into());
         }
         if let Some(asked) = pod["spec"]["priority"].as_i64().filter(|asked| *asked != value) {
@@ -85,13 +84,12 @@ impl Api {
     }
 
     /// Returns the default class; of several the one with the lowest value.
-    fn default_class(&self) -> Option<Value> {
+    fn default_class(&self) -> Option<Arc<Object>> {
         let snapshot = self.store.snapshot(CLASSES, "", None, None).ok()?;
         let classes = snapshot
             .objects
-            .iter()
-            .map(|o| o.value())
-            .filter(|c| c["globalDefault"] == true);
-        classes.min_by_key(|c| c["value"].as_i64().unwrap_or(0))
+            .into_iter()
+            .filter(|c| c.value()["globalDefault"] == true);
+        classes.min_by_key(|c| c.value()["value"].as_i64().unwrap_or(0))
     }
 }

@@ -123,7 +123,7 @@ impl Api {
     fn quotas_of(&self, namespace: &str) -> Vec<Value> {
         let snapshot = self.store.snapshot(QUOTAS, &format!("{namespace}/"), None, None);
         let objects = snapshot.map(|snapshot| snapshot.objects).unwrap_or_default();
-        objects.iter().map(|object| object.value()).collect()
+        objects.iter().map(|object| object.value().clone()).collect()
     }
 
     /// Number of objects that a limit counts. `pods` leaves out pods that have ended.
@@ -165,7 +165,7 @@ mod tests {
     use crate::endpoints::decode;
     use crate::endpoints::decode::{FieldValidation, Stage};
 
-    fn create(api: &Api, plural: &str, object: Value) -> Result<Value> {
+    fn create(api: &Api, plural: &str, object: Value) -> Result<crate::endpoints::Written> {
         let res = api
             .registry()
             .find("", "v1", plural)

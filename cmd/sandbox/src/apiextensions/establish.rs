@@ -53,7 +53,7 @@ impl Api {
         let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
             return;
         };
-        let waiting = |o: &&Arc<Object>| condition(&o.value(), "NamesAccepted") == Some("False");
+        let waiting = |o: &&Arc<Object>| condition(o.value(), "NamesAccepted") == Some("False");
         for object in snapshot.objects.iter().filter(waiting) {
             self.establish(object);
         }
@@ -67,7 +67,7 @@ impl Api {
         let definitions: Vec<Value> = snapshot
             .objects
             .iter()
-            .map(|o| o.value())
+            .map(|o| o.value().clone())
             .filter(is_established)
             .collect();
         let present = self.registry();
@@ -160,7 +160,7 @@ impl Api {
             return;
         }
         // Objects under the name of a CRD that was never established belong to another resource.
-        if is_established(&current.value()) && self.store.has_any(name, "") {
+        if is_established(current.value()) && self.store.has_any(name, "") {
             return;
         }
         let Some(res) = self

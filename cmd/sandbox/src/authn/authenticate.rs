@@ -60,16 +60,15 @@ impl Api {
         let namespace = &subject.namespace;
         let Ref { name, uid } = &subject.serviceaccount;
         let account = self.store.get("serviceaccounts", &meta::key(namespace, name));
-        let account = account
-            .ok_or_else(|| format!("serviceaccounts {name:?} not found"))?
-            .value();
-        let present = meta::text(&account, "uid");
+        let account = account.ok_or_else(|| format!("serviceaccounts {name:?} not found"))?;
+        let account = account.value();
+        let present = meta::text(account, "uid");
         if present != uid {
             return Err(format!(
                 "service account UID ({present}) does not match claim ({uid})"
             ));
         }
-        if self.is_long_gone(&account) {
+        if self.is_long_gone(account) {
             return Err(format!("service account {namespace}/{name} has been deleted"));
         }
         // The node of a pod's token is for information.
@@ -92,14 +91,15 @@ impl Api {
         };
         let invalidated = || "service account token has been invalidated".to_owned();
         let object = self.store.get(collection, &meta::key(namespace, name));
-        let object = object.ok_or_else(invalidated)?.value();
-        let present = meta::text(&object, "uid");
+        let object = object.ok_or_else(invalidated)?;
+        let object = object.value();
+        let present = meta::text(object, "uid");
         if present != uid {
             return Err(format!(
                 "{kind} UID ({present}) does not match service account {kind} ref claim ({uid})"
             ));
         }
-        if self.is_long_gone(&object) {
+        if self.is_long_gone(object) {
             return Err(invalidated());
         }
         Ok(())

@@ -34,10 +34,9 @@ impl Api {
         let (namespace, name) = (&call.namespace, call.name());
         check_place(&request, namespace, name)?;
         let account = self.store.get(&call.res.collection, &call.key());
-        let account = account
-            .ok_or_else(|| ApiError::not_found(&call.res, name))?
-            .value();
-        let uid = meta::text(&account, "uid");
+        let account = account.ok_or_else(|| ApiError::not_found(&call.res, name))?;
+        let account = account.value();
+        let uid = meta::text(account, "uid");
         let said = meta::text(&request, "uid").to_owned();
         if !said.is_empty() && said != uid {
             let why = format!(
@@ -61,7 +60,7 @@ impl Api {
             exp: now.as_second() + seconds,
             iat: now.as_second(),
             iss: AUDIENCE.to_owned(),
-            jti: self.env.uid(),
+            jti: self.env.uid("tokens", &meta::key(namespace, name)),
             kubernetes: Subject {
                 namespace: namespace.clone(),
                 node: bound.node,
@@ -113,7 +112,7 @@ impl Api {
         };
         let object = self.store.get(plural, &meta::key(namespace, name));
         let object = match (object, self.registry().find("", "v1", plural)) {
-            (Some(object), _) => object.value(),
+            (Some(object), _) => object.value().clone(),
             (None, Some(res)) => return Err(ApiError::not_found(&res, name)),
             (None, None) => return Err(ApiError::no_such_resource()),
         };
@@ -135,7 +134,7 @@ impl Api {
                         name: name.to_owned(),
                         uid: String::new(),
                     },
-                    |object| reference(&object.value()),
+                    |object| reference(object.value()),
                 )
             });
         }

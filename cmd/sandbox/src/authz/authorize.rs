@@ -128,7 +128,7 @@ impl Api {
             ),
         };
         let role = role.ok_or_else(|| format!("{kind}.{GROUP} {name:?} not found"))?;
-        Ok(Rule::of(&role.value()))
+        Ok(Rule::of(role.value()))
     }
 
     /// Shows the rules of each binding that applies, until `visit` has seen enough.
@@ -155,7 +155,7 @@ impl Api {
                     continue;
                 };
                 let found = self.rules_of_role(&binding["roleRef"], namespace);
-                let found = found.map(|rules| (described(kind, &binding, subject, namespace), rules));
+                let found = found.map(|rules| (described(kind, binding, subject, namespace), rules));
                 if !visit(found) {
                     return;
                 }

@@ -63,7 +63,7 @@ impl Api {
         };
         let namespace = namespace.value();
         let finalizers = namespace["spec"]["finalizers"].as_array();
-        meta::is_terminating(&namespace) && finalizers.is_some_and(|all| all.iter().any(|f| f == HOLD))
+        meta::is_terminating(namespace) && finalizers.is_some_and(|all| all.iter().any(|f| f == HOLD))
     }
 
     /// Returns whether pods are left, for which all else waits.
@@ -125,7 +125,7 @@ impl Api {
             for object in snapshot.objects {
                 let resource = format!("{}.{}", res.plural, res.group);
                 *left.resources.entry(resource).or_default() += 1;
-                for finalizer in meta::finalizers(&object.value()) {
+                for finalizer in meta::finalizers(object.value()) {
                     *left.finalizers.entry(finalizer.to_owned()).or_default() += 1;
                 }
             }

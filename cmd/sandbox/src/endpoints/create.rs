@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::admission::dispatcher::Dispatcher;
 use crate::admission::{priority, webhook};
-use crate::endpoints::{Api, Reply, decode};
+use crate::endpoints::{Api, Reply, Written, decode};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::storage::{Guard, Object, StoreError};
@@ -56,7 +56,7 @@ impl Api {
         namespace: &str,
         value: Value,
         dry_run: bool,
-    ) -> Result<Value> {
+    ) -> Result<Written> {
         if meta::name(&value).is_empty() && !meta::text(&value, "generateName").is_empty() {
             for _ in 1..NAME_ATTEMPTS {
                 let outcome = self.create_once(res, namespace, value.clone(), dry_run);
@@ -68,7 +68,7 @@ impl Api {
         self.create_once(res, namespace, value, dry_run)
     }
 
-    fn create_once(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
+    fn create_once(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Written> {
         let _addresses = self.lock_addresses(res);
         let value = self.prepared(res, namespace, value, dry_run)?;
         self.commit_create(res, namespace, value, dry_run)
@@ -93,7 +93,7 @@ impl Api {
         namespace: &str,
         value: Value,
         dry_run: bool,
-    ) -> Option<Result<Value>> {
+    ) -> Option<Result<Written>> {
         let _addresses = self.lock_addresses(res);
         if res.collection == "services" && !self.addresses_are_free(&Value::Null, &value) {
             return None;
@@ -105,7 +105,7 @@ impl Api {
     fn prepared(&self, res: &Resource, namespace: &str, mut value: Value, dry_run: bool) -> Result<Value> {
         check_namespace(res, namespace, &mut value)?;
         let version = meta::text(&value, "resourceVersion").to_owned();
-        self.fill_system_fields(&mut value);
+        self.fill_system_fields(res, namespace, &mut value);
         let name = meta::name(&value).to_owned();
         if res.namespaced {
             self.check_namespace_open(res, &name, namespace)?;
@@ -134,16 +134,17 @@ impl Api {
         Ok(value)
     }
 
-    fn commit_create(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
+    fn commit_create(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Written> {
         priority::check_overhead(res, &value)?;
         let name = meta::name(&value).to_owned();
+        let generated = !meta::text(&value, "generateName").is_empty();
         let key = meta::key(namespace, &name);
         let quotas = self.admit_to_quotas(res, namespace, &name)?;
         if dry_run {
             if let Some(existing) = self.store.get(&res.collection, &key) {
-                return Err(taken(res, &value, &existing));
+                return Err(taken(res, generated, &name, existing.terminating));
             }
-            return Ok(value);
+            return Ok(Written::Unstored(value));
         }
         // Checked again with the commit: what the object is part of must still be there, and stay.
         let open = |container: Option<&Object>| container.is_some_and(|c| !c.terminating);
@@ -161,19 +162,19 @@ impl Api {
         let guards: Vec<Guard<'_>> = namespace_open.into_iter().chain(definition_open).collect();
         let stored = self
             .store
-            .create(&res.collection, &key, Self::draft(res, value.clone()), &guards);
+            .create(&res.collection, &key, Self::draft(res, value), &guards);
         drop(quotas);
         match stored {
             Ok(object) => {
-                let served = Self::answer(res, &object, value);
                 self.after_write(res, &object);
                 self.after_create(res, namespace, &name);
-                Ok(served)
+                Ok(Written::Stored(object))
             }
-            Err(StoreError::Exists) => match self.store.get(&res.collection, &key) {
-                Some(existing) => Err(taken(res, &value, &existing)),
-                None => Err(ApiError::already_exists(res, &name, false)),
-            },
+            Err(StoreError::Exists) => {
+                let existing = self.store.get(&res.collection, &key);
+                let terminating = existing.is_some_and(|existing| existing.terminating);
+                Err(taken(res, generated, &name, terminating))
+            }
             Err(StoreError::Refused) => {
                 let refusal = self.crd_refusal(res, &name);
                 Err(refusal.unwrap_or_else(|| self.namespace_refusal(res, &name, namespace)))
@@ -182,7 +183,7 @@ impl Api {
         }
     }
 
-    pub(crate) fn fill_system_fields(&self, value: &mut Value) {
+    pub(crate) fn fill_system_fields(&self, res: &Resource, namespace: &str, value: &mut Value) {
         for field in [
             "deletionTimestamp",
             "deletionGracePeriodSeconds",
@@ -190,7 +191,6 @@ impl Api {
         ] {
             meta::set(value, field, Value::Null);
         }
-        meta::set(value, "uid", self.env.uid());
         meta::set(value, "creationTimestamp", self.env.time());
         if meta::name(value).is_empty() {
             let prefix = meta::text(value, "generateName");
@@ -199,10 +199,15 @@ impl Api {
                 while !prefix.is_char_boundary(end) {
                     end -= 1;
                 }
-                let name = format!("{}{}", &prefix[..end], self.env.name_suffix());
+                let suffix = self
+                    .env
+                    .name_suffix(&res.collection, &meta::key(namespace, prefix));
+                let name = format!("{}{suffix}", &prefix[..end]);
                 meta::set(value, "name", name);
             }
         }
+        let key = meta::key(namespace, meta::name(value));
+        meta::set(value, "uid", self.env.uid(&res.collection, &key));
     }
 
     /// What needs more than the object itself.
@@ -221,6 +226,9 @@ impl Api {
     /// What follows from a write that has been committed.
     pub(crate) fn after_write(&self, res: &Resource, object: &Arc<Object>) {
         self.update_quotas_after(res, object);
+        if res.collection == super::expiry::EVENTS {
+            self.schedule_expiry(object);
+        }
         if res.collection == crate::apiextensions::establish::COLLECTION {
             self.crd_written(object);
         }
@@ -241,12 +249,11 @@ impl Api {
     }
 }
 
-fn taken(res: &Resource, value: &Value, existing: &Object) -> ApiError {
-    let name = meta::name(value);
-    if meta::text(value, "generateName").is_empty() {
-        ApiError::already_exists(res, name, existing.terminating)
+fn taken(res: &Resource, generated: bool, name: &str, terminating: bool) -> ApiError {
+    if generated {
+        ApiError::generate_name_conflict(res, name, terminating)
     } else {
-        ApiError::generate_name_conflict(res, name, existing.terminating)
+        ApiError::already_exists(res, name, terminating)
     }
 }
 

@@ -45,18 +45,18 @@ impl Api {
         };
         let mut metadata = json!({"resourceVersion": snapshot.revision.to_string()});
         let total = snapshot.objects.len();
-        let mut selected = snapshot
+        let selected = snapshot
             .objects
             .into_iter()
             .enumerate()
             .filter(|(_, o)| selector.matches(o));
-        let objects: Vec<_> = if limit == 0 {
-            selected.by_ref().collect()
-        } else {
-            selected.by_ref().take(limit).collect()
-        };
-        // A token is only given when something follows.
-        if let (Some((last, object)), true) = (objects.last(), selected.next().is_some()) {
+        let most = if limit == 0 { usize::MAX } else { limit };
+        let objects: Vec<_> = selected.take(most).collect();
+        // A full page has a token when any object follows, whether it matches or not.
+        if let Some((last, object)) = objects.last()
+            && objects.len() == most
+            && last + 1 < total
+        {
             metadata["continue"] = Token {
                 revision: Some(snapshot.revision),
                 start: after(&object.key),
@@ -150,7 +150,10 @@ impl Api {
         loop {
             commits.mark_seen();
             moved.mark_seen();
-            let visible = call.lag.visible(&call.res.collection, self.store.revision());
+            let collection = &call.res.collection;
+            let shown = call.lag.visible(collection, self.store.revision());
+            // A cache that lags behind the history still has a state: the oldest one that is retained.
+            let visible = shown.max(self.store.compacted(collection));
             if visible >= at_least {
                 return Ok(visible);
             }

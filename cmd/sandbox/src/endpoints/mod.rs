@@ -8,6 +8,7 @@ pub(crate) mod apply;
 pub(crate) mod create;
 pub(crate) mod decode;
 pub(crate) mod delete;
+pub(crate) mod expiry;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod negotiate;
@@ -15,11 +16,14 @@ pub(crate) mod partial;
 pub(crate) mod render;
 pub(crate) mod request;
 pub(crate) mod scale;
+pub(crate) mod snapshot;
 pub(crate) mod update;
 pub(crate) mod watch;
 pub(crate) mod writer;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -49,13 +53,13 @@ pub struct Api {
     pub(crate) store: Store,
     pub(crate) env: Env,
     pub(crate) authorization: Authorization,
-    pub(crate) audit: Option<Audit>,
+    pub(crate) audit: Option<Arc<Audit>>,
     pub(crate) enforce_owner_references: bool,
     pub(crate) service_account_admission: bool,
     /// What `kube-root-ca.crt` holds, the `ConfigMap` of each namespace; none if there is no such object.
     pub(crate) root_ca: Option<String>,
     /// Signs the tokens of service accounts; made with the first of them.
-    pub(crate) signer: OnceLock<Option<Signer>>,
+    pub(crate) signer: Arc<OnceLock<Option<Signer>>>,
     registry: RwLock<ServedResources>,
     /// The webhooks that are asked about writes; none if there are none.
     pub(crate) webhooks: RwLock<Option<Arc<Webhooks>>>,
@@ -71,6 +75,7 @@ pub struct Api {
     pub(crate) quotas: Mutex<()>,
     /// The namespaces that are being emptied.
     pub(crate) emptying: Mutex<BTreeSet<String>>,
+    expiries: expiry::Expiries,
     /// True once every watch is to end.
     closing: watch_channel::Sender<bool>,
     /// Told when something else is served than before.
@@ -115,11 +120,45 @@ pub struct Reply {
     pub warnings: Vec<String>,
 }
 
+/// An object that a write has stored, or would have stored without `dryRun`.
+pub(crate) enum Written {
+    Stored(Arc<Object>),
+    Unstored(Value),
+}
+
+impl Written {
+    fn into_body(self) -> Body {
+        match self {
+            Self::Stored(object) => Body::Stored(object),
+            Self::Unstored(value) => Body::Object(value),
+        }
+    }
+
+    /// The object in the version that `res` serves.
+    pub(crate) fn served(&self, res: &Resource) -> Cow<'_, Value> {
+        match self {
+            Self::Stored(object) => Api::served(res, object),
+            Self::Unstored(value) => Cow::Borrowed(value),
+        }
+    }
+}
+
+impl Deref for Written {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        match self {
+            Self::Stored(object) => object.value(),
+            Self::Unstored(value) => value,
+        }
+    }
+}
+
 impl Reply {
-    pub(crate) fn object(code: u16, value: Value) -> Self {
+    pub(crate) fn object(code: u16, written: Written) -> Self {
         Self {
             code,
-            body: Body::Object(value),
+            body: written.into_body(),
             warnings: Vec::new(),
         }
     }
@@ -156,11 +195,11 @@ impl Api {
             store: Store::new(history),
             env,
             authorization,
-            audit,
+            audit: audit.map(Arc::new),
             enforce_owner_references,
             service_account_admission,
             root_ca,
-            signer: OnceLock::new(),
+            signer: Arc::default(),
             registry: RwLock::new(ServedResources::new()),
             webhooks: RwLock::new(None),
             compiled: Mutex::default(),
@@ -169,11 +208,39 @@ impl Api {
             definitions: Mutex::new(()),
             quotas: Mutex::new(()),
             emptying: Mutex::default(),
+            expiries: expiry::Expiries::default(),
             closing: watch_channel::Sender::new(false),
             served: watch_channel::Sender::new(()),
         };
         api.bootstrap();
         api
+    }
+
+    /// An independent API with the same objects, history, revision and definitions. Open watches stay with this one.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let fork = Self {
+            store: self.store.fork(),
+            env: self.env.fork(),
+            authorization: self.authorization,
+            audit: self.audit.clone(),
+            enforce_owner_references: self.enforce_owner_references,
+            root_ca: self.root_ca.clone(),
+            signer: self.signer.clone(),
+            registry: RwLock::new(self.registry()),
+            hooks: RwLock::new(None),
+            compiled: Mutex::default(),
+            services: self.services.clone(),
+            addresses: Mutex::new(()),
+            definitions: Mutex::new(()),
+            quotas: Mutex::new(()),
+            emptying: Mutex::default(),
+            expiries: self.expiries.fork(),
+            closing: watch_channel::Sender::new(false),
+            served: watch_channel::Sender::new(()),
+        };
+        fork.refresh_hooks();
+        fork
     }
 
     /// The resources that are served now.
@@ -209,6 +276,7 @@ impl Api {
         warnings: &Warnings,
     ) -> Result<Reply> {
         use http::Method;
+        self.expire_events();
         let named = call.name.is_some();
         if call.watch && (subresource, method) == (None, &Method::GET) && !call.res.is_review() {
             return self.watch(call).await;
@@ -265,24 +333,12 @@ impl Api {
         Draft { value, shape, fields }
     }
 
-    /// What was written, as it is served: read again only where it was not stored as it came.
-    fn answer(res: &Resource, object: &Object, mut written: Value) -> Value {
-        let custom = res.custom.as_ref();
-        let same_schema = custom.is_none_or(|custom| custom.schema.id() == custom.stored.id());
-        if registry::is_converted(res) || !same_schema {
-            return Self::served(res, object);
+    /// A stored object in the version that `res` serves; a copy only if that is not the stored one.
+    pub(crate) fn served<'o>(res: &Resource, object: &'o Object) -> Cow<'o, Value> {
+        if res.serves_as_stored(object.shape) {
+            return Cow::Borrowed(object.value());
         }
-        crate::meta::set(&mut written, "resourceVersion", object.revision.to_string());
-        written
-    }
-
-    /// A stored object in the version that `res` serves.
-    pub(crate) fn served(res: &Resource, object: &Object) -> Value {
-        let mut value = object.value();
-        if let Some(map) = value.as_object_mut() {
-            map.insert("apiVersion".to_owned(), res.stored_as.clone().into());
-            map.insert("kind".to_owned(), res.kind.clone().into());
-        }
+        let mut value = object.value().clone();
         registry::from_stored(res, &mut value);
         if let Some(custom) = &res.custom {
             if object.shape != custom.stored.id() {
@@ -292,7 +348,7 @@ impl Api {
                 custom.schema.prune(&mut value);
             }
         }
-        value
+        Cow::Owned(value)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::printers;
 use crate::printers::IncludeObject;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
-use crate::storage::{Draft, Object};
+use crate::storage::{Draft, Object, write};
 
 /// What an answer holds.
 pub enum Body {
@@ -63,6 +63,7 @@ impl Form {
     pub fn encode(&self, body: &Body) -> Vec<u8> {
         match body {
             Body::Plain(value) => line(value),
+            Body::Object(value) if self.view == View::Object => line(value),
             Body::Object(value) => line(&self.shape(value)),
             Body::Stored(object) if self.is_raw(object) => {
                 let mut out = Vec::with_capacity(object.json.len() + 64);
@@ -113,11 +114,7 @@ impl Form {
 
     /// Whether the stored text can be sent as it is, but for kind and version.
     fn is_raw(&self, object: &Object) -> bool {
-        let same_shape = match &self.res.custom {
-            Some(custom) => custom.keeps(object.shape),
-            None => self.res.api_version() == self.res.stored_as,
-        };
-        self.view == View::Object && same_shape
+        self.view == View::Object && self.res.serves_as_stored(object.shape)
     }
 
     fn raw(&self, out: &mut Vec<u8>, object: &Object) {
@@ -158,7 +155,12 @@ impl Form {
     }
 
     fn list(&self, objects: &[Arc<Object>], metadata: &Value) -> Vec<u8> {
-        let served = || -> Vec<Value> { objects.iter().map(|o| Api::served(&self.res, o)).collect() };
+        let served = || -> Vec<Value> {
+            objects
+                .iter()
+                .map(|o| Api::served(&self.res, o).into_owned())
+                .collect()
+        };
         match self.view {
             View::Object => {}
             View::Partial(version) | View::PartialList(version) => {
@@ -195,7 +197,7 @@ impl Form {
                 // The items of a built-in list do not repeat what the list says.
                 out.extend_from_slice(&object.json);
             } else {
-                let mut value = Api::served(&self.res, object);
+                let mut value = Api::served(&self.res, object).into_owned();
                 if let Some(map) = value.as_object_mut() {
                     map.remove("kind");
                     map.remove("apiVersion");
@@ -216,7 +218,7 @@ pub(crate) fn error_event(out: &mut Vec<u8>, status: &Value) {
 /// The same state at another version.
 pub(crate) fn at_revision(object: &Object, revision: u64) -> Object {
     let draft = Draft {
-        value: object.value(),
+        value: object.value().clone(),
         shape: object.shape,
         fields: object.fields.clone(),
     };
@@ -224,7 +226,8 @@ pub(crate) fn at_revision(object: &Object, revision: u64) -> Object {
 }
 
 fn line(value: &Value) -> Vec<u8> {
-    let mut out = value.to_string().into_bytes();
+    let mut out = Vec::with_capacity(1024);
+    write(&mut out, value);
     out.push(b'\n');
     out
 }

@@ -92,7 +92,7 @@ impl Api {
         }
         let dry_run = call.dry_run(options)?;
         let updated = dispatcher.update(Part::Main, dry_run, scaling).await?;
-        Ok(scale_of(&call.res, paths, &updated))
+        Ok(scale_of(&call.res, paths, &updated.served(&call.res)))
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::admission::dispatcher::{Dispatcher, Plain};
 use crate::endpoints::decode::{Decoded, FieldValidation, Stage};
-use crate::endpoints::{Api, Call, Reply, create, decode};
+use crate::endpoints::{Api, Call, Reply, Written, create, decode};
 use crate::field::{FieldError, json_type};
 use crate::fieldmanager::Writer;
 use crate::patch::{PatchError, PatchType};
@@ -36,7 +36,8 @@ pub(crate) enum Part {
 /// What became of an object.
 enum Committed {
     Stored(Arc<Object>),
-    Removed(Arc<Object>),
+    /// The last stored state, and the one that the request asked for.
+    Removed(Arc<Object>, Value),
 }
 
 impl Part {
@@ -186,7 +187,7 @@ impl Api {
         part: Part,
         dry_run: bool,
         mut produce: impl FnMut(&Value) -> Result<Value>,
-    ) -> Result<Value> {
+    ) -> Result<Written> {
         let key = meta::key(namespace, name);
         let _addresses = self.lock_addresses(res);
         for _ in 0..ATTEMPTS {
@@ -198,7 +199,7 @@ impl Api {
             let new = produce(&old)?;
             let next = self.next_version(res, namespace, part, &old, new)?;
             if fieldmanager::is_same(&old, &next) {
-                return Ok(old);
+                return Ok(Written::Stored(current));
             }
             let update = Update {
                 res,
@@ -234,7 +235,7 @@ impl Api {
         current: &Object,
         old: &Value,
         next: Value,
-    ) -> Result<Option<Value>> {
+    ) -> Result<Option<Written>> {
         let _addresses = self.lock_addresses(update.res);
         // An address that was chosen in the first step may be somebody else's by now.
         if update.res.collection == "services"
@@ -253,7 +254,7 @@ impl Api {
         current: &Object,
         old: &Value,
         next: Value,
-    ) -> Result<Option<Value>> {
+    ) -> Result<Option<Written>> {
         let &Update {
             res,
             namespace,
@@ -262,19 +263,19 @@ impl Api {
             dry_run,
         } = update;
         if dry_run {
-            return Ok(Some(next));
+            return Ok(Some(Written::Unstored(next)));
         }
-        let committed = self.commit_update(res, &meta::key(namespace, name), current, old, &next);
+        let committed = self.commit_update(res, &meta::key(namespace, name), current, old, next);
         match committed {
-            Ok(Committed::Removed(removed)) => {
+            Ok(Committed::Removed(removed, next)) => {
                 self.after_removal(res, &removed);
-                Ok(Some(next))
+                Ok(Some(Written::Unstored(next)))
             }
             Ok(Committed::Stored(object)) => {
                 if part != Part::Server {
                     self.after_write(res, &object);
                 }
-                Ok(Some(Self::answer(res, &object, next)))
+                Ok(Some(Written::Stored(object)))
             }
             Err(StoreError::Changed) => Ok(None),
             Err(StoreError::Missing) => Err(ApiError::not_found(res, name)),
@@ -289,15 +290,15 @@ impl Api {
         key: &str,
         current: &Object,
         old: &Value,
-        next: &Value,
+        next: Value,
     ) -> Result<Committed, StoreError> {
-        if finished_by(next) {
+        if finished_by(&next) {
             // Watchers are told the last state that was stored, the client what it asked for.
             let last = Self::draft(res, old.clone());
             let removed = self.store.remove(&res.collection, key, current.revision, last)?;
-            return Ok(Committed::Removed(removed));
+            return Ok(Committed::Removed(removed, next));
         }
-        let draft = Self::draft(res, next.clone());
+        let draft = Self::draft(res, next);
         let stored = self
             .store
             .replace(&res.collection, key, current.revision, draft)?;

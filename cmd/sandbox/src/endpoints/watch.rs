@@ -1,7 +1,7 @@
 //! WATCH: every change after a version, in order, until the deadline.
 //!
-//! A watcher holds no queue of its own, only the revision that it has reached: it reads on in the store's history when
-//! its client takes more. One that is too slow finds that history has been dropped, and is cut off with 410.
+//! Mirrors the watch cache (cacher). A watcher holds no queue of its own, only the revision that it has reached: it reads
+//! on in the store's history when its client takes more. A watcher that is too slow for the history is closed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::endpoints::expiry::EVENTS;
 use crate::endpoints::render::Form;
 use crate::endpoints::{Api, Body, Call, Reply, list, render};
 use crate::field::FieldError;
@@ -85,10 +86,20 @@ impl Api {
         let from_state = send_initial.unwrap_or(asked.is_none_or(|v| v == 0));
         let reached = match asked {
             Some(version) if !from_state && version > 0 => Ok(version),
+            // Without a version, a legacy watch begins at once with the state of the watch cache, whatever its age.
+            None if send_initial.is_none() => self.visible(&call, 0).await,
             None => self.visible(&call, self.store.revision()).await,
             Some(version) => self.visible(&call, version).await,
         };
-        // From here on the watch has begun: what goes wrong is told as an event.
+        // From here on the watch has begun: errors are sent as events.
+        let oldest = self.store.compacted(&collection);
+        let reached = reached.and_then(|reached| {
+            if reached < oldest {
+                let why = format!("too old resource version: {reached} ({oldest})");
+                return Err(ApiError::expired(why));
+            }
+            Ok(reached)
+        });
         let (reached, failed) = reached.map_or_else(|error| (0, Some(error)), |reached| (reached, None));
         let prefix = list::prefix(&call);
         let initial = if from_state && failed.is_none() {
@@ -134,6 +145,7 @@ impl WatchStream {
             self.commits.mark_seen();
             self.moved.mark_seen();
             self.served.borrow_and_update();
+            self.api.expire_events();
             let mut frame = Vec::new();
             if let Some(error) = self.failed.take() {
                 render::error_event(&mut frame, &error.to_status());
@@ -165,11 +177,16 @@ impl WatchStream {
             if self.finished || *self.closing.borrow() || definition == Definition::Replaced {
                 break;
             }
-            let wake = if self.bookmarks {
+            let mut wake = if self.bookmarks {
                 self.next_bookmark.min(self.deadline)
             } else {
                 self.deadline
             };
+            if self.form.res.collection == EVENTS
+                && let Some(expiry) = self.api.next_expiry()
+            {
+                wake = wake.min(expiry);
+            }
             tokio::select! {
                 biased;
                 () = self.api.env.sleep_until(wake) => {}
@@ -218,7 +235,8 @@ impl WatchStream {
             }
             let Ok((changes, known)) = self.api.store.changes(&collection, self.reached, CHANGES_AT_ONCE)
             else {
-                return self.cut_off(frame);
+                self.finished = true;
+                return;
             };
             for change in &changes {
                 if change.revision > visible {
@@ -255,13 +273,6 @@ impl WatchStream {
             },
             (None, None) => {}
         }
-    }
-
-    fn cut_off(&mut self, frame: &mut Vec<u8>) {
-        let oldest = self.api.store.compacted(&self.form.res.collection);
-        let error = ApiError::expired(format!("too old resource version: {} ({oldest})", self.reached));
-        render::error_event(frame, &error.to_status());
-        self.finished = true;
     }
 }
 

@@ -65,7 +65,7 @@ pub fn apply(
         )));
     }
     let blank = shape::blank(res);
-    let live = live.unwrap_or(&blank);
+    let live = live.unwrap_or(&*blank);
     let managed = managers(res, writer, live, &blank);
     let state = State {
         res,
@@ -97,7 +97,7 @@ pub fn apply(
 
 /// The entries of an object. If it has none, all of it was there before.
 fn managers(res: &Resource, writer: &Writer, live: &Value, blank: &Value) -> Vec<Entry> {
-    let managed = entries::read(&live["metadata"]["managedFields"]).unwrap_or_default();
+    let managed = entries::read(live["metadata"]["managedFields"].clone()).unwrap_or_default();
     if managed.is_empty() {
         let before = Writer {
             manager: BEFORE_FIRST_APPLY.to_owned(),

@@ -62,10 +62,12 @@ impl Entry {
 }
 
 /// Reads what is stored, or what a client claims.
-pub(super) fn read(list: &Value) -> Result<Vec<Entry>, String> {
-    let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
+pub(super) fn read(list: Value) -> Result<Vec<Entry>, String> {
+    let Value::Array(list) = list else {
+        return Ok(Vec::new());
+    };
     let mut entries: Vec<Entry> = Vec::with_capacity(list.len());
-    for (at, entry) in list.iter().enumerate() {
+    for (at, entry) in list.into_iter().enumerate() {
         let entry = read_one(at, entry)?;
         match entries.iter_mut().find(|known| known.is_of(&entry)) {
             Some(known) => *known = entry,
@@ -75,7 +77,11 @@ pub(super) fn read(list: &Value) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-fn read_one(at: usize, entry: &Value) -> Result<Entry, String> {
+fn read_one(at: usize, mut entry: Value) -> Result<Entry, String> {
+    let fields = match entry.get_mut("fieldsV1").map(Value::take) {
+        Some(Value::Object(fields)) => fields,
+        _ => Fields::new(),
+    };
     let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
     let applied = match entry["operation"].as_str() {
         Some("Apply") => true,
@@ -101,7 +107,7 @@ fn read_one(at: usize, entry: &Value) -> Result<Entry, String> {
         api_version,
         subresource: text("subresource"),
         time: entry["time"].as_str().map(str::to_owned),
-        fields: entry["fieldsV1"].as_object().cloned().unwrap_or_default(),
+        fields,
     })
 }
 

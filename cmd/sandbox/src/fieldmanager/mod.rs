@@ -21,7 +21,7 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use apply::{ApplyError, apply};
 pub use scale::{from_scale, to_scale};
@@ -81,7 +81,7 @@ impl Writer {
 pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Value) {
     let live = old.map_or(&Value::Null, |old| &old["metadata"]["managedFields"]);
     let claimed = meta::of_mut(new).and_then(|meta| meta.remove("managedFields"));
-    let mut managed = present(writer, live, claimed.as_ref());
+    let mut managed = present(writer, live, claimed);
     // Nobody is recorded from then on, until somebody applies.
     if managed.is_empty() && old.is_some() {
         return;
@@ -93,7 +93,7 @@ pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Val
     }
     managed.retain(|entry| is_of_group(res, entry));
     let blank = old.is_none().then(|| shape::blank(res));
-    let old = old.or(blank.as_ref()).unwrap_or(&Value::Null);
+    let old = old.or(blank.as_deref()).unwrap_or(&Value::Null);
     let entries = updated(res, writer, old, new, managed);
     // What cannot be recorded is not, as on the real server: the write goes before the record of it.
     if res.custom.is_none() || !entries::are_too_deep(&entries) {
@@ -125,12 +125,15 @@ fn is_of_group(res: &Resource, entry: &Entry) -> bool {
 
 /// The entries that a write starts from. A client may set them, but not lose them by saying nothing, and not through a
 /// subresource.
-fn present(writer: &Writer, live: &Value, claimed: Option<&Value>) -> Vec<Entry> {
-    let stored = || entries::read(live).unwrap_or_default();
-    let Some(claimed) = claimed.filter(|claimed| *claimed != live && writer.subresource.is_empty()) else {
-        return stored();
+fn present(writer: &Writer, live: &Value, claimed: Option<Value>) -> Vec<Entry> {
+    let stored = || entries::read(live.clone()).unwrap_or_default();
+    let claimed = match claimed {
+        // Most writes send the entries back as they are: no copy is needed.
+        Some(same) if same == *live => return entries::read(same).unwrap_or_default(),
+        Some(claimed) if writer.subresource.is_empty() => claimed,
+        _ => return stored(),
     };
-    if entries::is_reset(claimed) {
+    if entries::is_reset(&claimed) {
         return Vec::new();
     }
     let read = entries::read(claimed).and_then(|mut read| {
@@ -154,7 +157,9 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
         });
         let diff = theirs.as_ref().unwrap_or(&diff);
         for taken in [&diff.removed, &diff.modified, &diff.added] {
-            fields::subtract(&mut entry.fields, taken);
+            if !taken.is_empty() {
+                fields::subtract(&mut entry.fields, taken);
+            }
         }
     }
     managed.retain(|entry| !entry.fields.is_empty());
@@ -191,7 +196,7 @@ fn changes(res: &Resource, writer: &Writer, old: &Value, new: &Value) -> compare
 
 /// Whether this is what managers can be read from. The error says why it is not.
 pub fn check(managers: &Value) -> Result<(), String> {
-    entries::read(managers).map(drop)
+    entries::read(managers.clone()).map(drop)
 }
 
 /// Whether two states differ in nothing but the times of their managers: then nothing was written.
@@ -207,7 +212,22 @@ pub fn is_same(old: &Value, new: &Value) -> bool {
     if !entries::same_but_for_times(was, is) {
         return false;
     }
-    let mut new = new.clone();
-    meta::copy(old, &mut new, "managedFields");
-    *old == new
+    same_but_for_managers(old, new)
+}
+
+/// Whether two objects are equal when `metadata.managedFields` is left out of both.
+fn same_but_for_managers(old: &Value, new: &Value) -> bool {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
+        return false;
+    };
+    let same = |without: &str, old: &Map<String, Value>, new: &Map<String, Value>| {
+        let rest = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(without));
+        let equal = |(key, value): (&String, &Value)| key == without || new.get(key) == Some(value);
+        rest(old) == rest(new) && old.iter().all(equal)
+    };
+    same("metadata", old, new)
+        && match (old.get("metadata"), new.get("metadata")) {
+            (Some(Value::Object(old)), Some(Value::Object(new))) => same("managedFields", old, new),
+            (old, new) => old == new,
+        }
 }

@@ -21,7 +21,7 @@ fn path(paths: &Scale) -> Vec<String> {
 #[must_use]
 pub fn to_scale(paths: &Scale, managed: &Value) -> Value {
     let path = path(paths);
-    let mut of_scale = entries::read(managed).unwrap_or_default();
+    let mut of_scale = entries::read(managed.clone()).unwrap_or_default();
     of_scale.retain(|entry| fields::contains(&entry.fields, &path));
     for entry in &mut of_scale {
         VERSION.clone_into(&mut entry.api_version);
@@ -36,10 +36,10 @@ pub fn from_scale(res: &Resource, paths: &Scale, managed: &Value, scale: &Value)
     let path = path(paths);
     let borrowed: Vec<&str> = path.iter().map(String::as_str).collect();
     let replicas = fields::one(&borrowed);
-    let mut of_scale = entries::read(scale).unwrap_or_default();
+    let mut of_scale = entries::read(scale.clone()).unwrap_or_default();
     let scale_path = REPLICAS.map(str::to_owned);
     let mut all: Vec<Entry> = Vec::new();
-    for mut entry in entries::read(managed).unwrap_or_default() {
+    for mut entry in entries::read(managed.clone()).unwrap_or_default() {
         if fields::contains(&entry.fields, &path) {
             let before = of_scale.len();
             of_scale.retain(|other| !other.is_of(&entry));

@@ -3,6 +3,8 @@
 //! Without a schema, maps merge by key and lists are one value.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Value, json};
 
@@ -244,10 +246,28 @@ fn custom_layout<'a>(schema: &'a Value, value: &Value) -> Layout<'a> {
 ///
 /// Who creates an object does not own what is there anyway: `f:spec` has no mark of its own on a Deployment, and has one
 /// on a custom resource. Lists and times that cannot be left out are null.
-pub(super) fn blank(res: &Resource) -> Value {
+///
+/// Made once for each built-in kind.
+pub(super) fn blank(res: &Resource) -> Arc<Value> {
+    static BLANKS: RwLock<BTreeMap<(String, String), Arc<Value>>> = RwLock::new(BTreeMap::new());
     if res.custom.is_some() {
-        return json!({"apiVersion": res.api_version(), "kind": res.kind});
+        return Arc::new(json!({"apiVersion": res.api_version(), "kind": res.kind}));
     }
+    let key = (res.api_version(), res.kind.clone());
+    let known = BLANKS
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(&key)
+        .cloned();
+    known.unwrap_or_else(|| {
+        let blank = Arc::new(new_blank(res));
+        let mut blanks = BLANKS.write().unwrap_or_else(PoisonError::into_inner);
+        blanks.insert(key, blank.clone());
+        blank
+    })
+}
+
+fn new_blank(res: &Resource) -> Value {
     let pods = || json!({"metadata": {}, "spec": {"containers": null}});
     let mut blank = match res.kind.as_str() {
         "Pod" => json!({"spec": {"containers": null}}),

@@ -112,7 +112,9 @@ pub(crate) fn with(parent: &mut Value, key: &str, rule: impl FnOnce(&mut Value))
 
 /// Makes `new` have under `key` exactly what `old` has there.
 pub(crate) fn keep(old: &Value, new: &mut Value, key: &str) {
-    set(new, key, old[key].clone());
+    if old[key] != new[key] {
+        set(new, key, old[key].clone());
+    }
 }
 
 /// Like [`keep`], for a key of the metadata.

@@ -52,13 +52,13 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             entries: 20_000,
-            bytes: 32 << 20,
+            bytes: 128 << 20,
         }
     }
 }
 
 /// The bounded log.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct History {
     changes: VecDeque<Arc<Change>>,
     bytes: usize,

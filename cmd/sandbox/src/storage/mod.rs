@@ -21,6 +21,7 @@ use crate::storage::changes::{Changed, Changes};
 
 use history::History;
 pub use history::{Change, Limits};
+pub(crate) use object::write;
 pub use object::{Draft, Object};
 
 /// Why a write or a read of the past was refused.
@@ -75,16 +76,22 @@ pub struct Store {
 }
 
 struct Inner {
-    revision: u64,
-    collections: BTreeMap<String, Collection>,
+    /// Shared with every fork; the first write after a fork copies the part that it changes.
+    state: Arc<State>,
+    /// Per collection, a counter that every commit advances.
+    wakes: BTreeMap<String, Changes>,
 }
 
-#[derive(Default)]
+#[derive(Clone)]
+struct State {
+    revision: u64,
+    collections: BTreeMap<String, Arc<Collection>>,
+}
+
+#[derive(Clone, Default)]
 struct Collection {
     objects: BTreeMap<String, Arc<Object>>,
     history: History,
-    /// Changes on every commit in this collection.
-    wake: Changes,
 }
 
 impl Store {
@@ -92,28 +99,82 @@ impl Store {
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         // Clients take "0" for "any version", so the first write must not be there.
-        let revision = 1;
-        let inner = Inner {
-            revision,
+        let state = State {
+            revision: 1,
             collections: BTreeMap::new(),
         };
+        Self::with_state(Arc::new(state), limits)
+    }
+
+    fn with_state(state: Arc<State>, limits: Limits) -> Self {
+        let wakes = BTreeMap::new();
         Self {
-            inner: Mutex::new(inner),
+            inner: Mutex::new(Inner { state, wakes }),
             limits,
             newest: Changes::default(),
         }
     }
 
+    /// An independent store with the same objects, history and revision. Takes constant time: both share the state until
+    /// one of them writes.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self::with_state(self.lock().state.clone(), self.limits)
+    }
+
+    /// Every object, by collection, and the revision at which that is exact.
+    #[must_use]
+    pub fn dump(&self) -> (BTreeMap<String, Vec<Arc<Object>>>, u64) {
+        let state = self.lock().state.clone();
+        let objects = |coll: &Arc<Collection>| coll.objects.values().cloned().collect();
+        let collections = state.collections.iter();
+        let all = collections.map(|(name, coll)| (name.clone(), objects(coll)));
+        (all.collect(), state.revision)
+    }
+
+    /// Replaces all content by `objects` (collection, key, revision, object) at `revision`, without a history. Watches
+    /// that are open end.
+    pub fn load(&self, objects: Vec<(String, String, u64, Draft)>, revision: u64) {
+        let mut collections: BTreeMap<String, Collection> = BTreeMap::new();
+        let mut inner = self.lock();
+        let revision = revision.max(inner.state.revision);
+        for name in inner.state.collections.keys() {
+            collections.entry(name.clone()).or_default().history.compacted = revision;
+        }
+        for (collection, key, version, draft) in objects {
+            let coll = collections.entry(collection).or_default();
+            coll.history.compacted = revision;
+            let object = Object::seal(&key, version.min(revision), draft);
+            coll.objects.insert(key, Arc::new(object));
+        }
+        let collections = collections
+            .into_iter()
+            .map(|(name, c)| (name, Arc::new(c)))
+            .collect();
+        inner.state = Arc::new(State {
+            revision,
+            collections,
+        });
+        inner.wakes.values().for_each(Changes::bump);
+        self.newest.bump();
+    }
+
     /// The revision of the last write.
     #[must_use]
     pub fn revision(&self) -> u64 {
-        self.lock().revision
+        self.lock().state.revision
     }
 
     /// The present version of an object.
     #[must_use]
     pub fn get(&self, collection: &str, key: &str) -> Option<Arc<Object>> {
-        self.lock().collections.get(collection)?.objects.get(key).cloned()
+        self.lock()
+            .state
+            .collections
+            .get(collection)?
+            .objects
+            .get(key)
+            .cloned()
     }
 
     /// The version that an object had at `revision`.
@@ -124,7 +185,7 @@ impl Store {
         revision: u64,
     ) -> Result<Option<Arc<Object>>, StoreError> {
         let inner = self.lock();
-        let Some(coll) = inner.collections.get(collection) else {
+        let Some(coll) = inner.state.collections.get(collection) else {
             return Ok(None);
         };
         coll.check_retained(revision)?;
@@ -146,6 +207,7 @@ impl Store {
         let mut inner = self.lock();
         for guard in guards {
             let other = inner
+                .state
                 .collections
                 .get(guard.collection)
                 .and_then(|c| c.objects.get(guard.key));
@@ -154,13 +216,14 @@ impl Store {
             }
         }
         if inner
+            .state
             .collections
             .get(collection)
             .is_some_and(|c| c.objects.contains_key(key))
         {
             return Err(StoreError::Exists);
         }
-        let object = Arc::new(Object::seal(key, inner.revision + 1, draft));
+        let object = Arc::new(Object::seal(key, inner.state.revision + 1, draft));
         self.commit(&mut inner, collection, key, Some(object.clone()), None);
         Ok(object)
     }
@@ -175,7 +238,7 @@ impl Store {
     ) -> Result<Arc<Object>, StoreError> {
         let mut inner = self.lock();
         inner.check(collection, key, expected)?;
-        let object = Arc::new(Object::seal(key, inner.revision + 1, draft));
+        let object = Arc::new(Object::seal(key, inner.state.revision + 1, draft));
         self.commit(&mut inner, collection, key, Some(object.clone()), None);
         Ok(object)
     }
@@ -190,7 +253,7 @@ impl Store {
     ) -> Result<Arc<Object>, StoreError> {
         let mut inner = self.lock();
         inner.check(collection, key, expected)?;
-        let removed = Arc::new(Object::seal(key, inner.revision + 1, last));
+        let removed = Arc::new(Object::seal(key, inner.state.revision + 1, last));
         self.commit(&mut inner, collection, key, None, Some(removed.clone()));
         Ok(removed)
     }
@@ -203,9 +266,16 @@ impl Store {
         after: Option<Arc<Object>>,
         removed: Option<Arc<Object>>,
     ) {
-        inner.revision += 1;
-        let revision = inner.revision;
-        let coll = inner.collections.entry(collection.to_owned()).or_default();
+        let state = Arc::make_mut(&mut inner.state);
+        state.revision += 1;
+        let revision = state.revision;
+        if !state.collections.contains_key(collection) {
+            state.collections.insert(collection.to_owned(), Arc::default());
+        }
+        let Some(coll) = state.collections.get_mut(collection) else {
+            return;
+        };
+        let coll = Arc::make_mut(coll);
         let before = match &after {
             Some(object) => coll.objects.insert(key.to_owned(), object.clone()),
             None => coll.objects.remove(key),
@@ -219,7 +289,9 @@ impl Store {
             },
             self.limits,
         );
-        coll.wake.bump();
+        if let Some(wake) = inner.wakes.get(collection) {
+            wake.bump();
+        }
         self.newest.bump();
     }
 
@@ -232,8 +304,8 @@ impl Store {
         at: Option<u64>,
     ) -> Result<Snapshot, StoreError> {
         let inner = self.lock();
-        let revision = at.unwrap_or(inner.revision).min(inner.revision);
-        let Some(coll) = inner.collections.get(collection) else {
+        let revision = at.unwrap_or(inner.state.revision).min(inner.state.revision);
+        let Some(coll) = inner.state.collections.get(collection) else {
             return Ok(Snapshot {
                 objects: Vec::new(),
                 revision,
@@ -246,7 +318,7 @@ impl Store {
             .objects
             .range::<str, _>((Bound::Included(from), Bound::Unbounded))
             .take_while(|(key, _)| key.starts_with(prefix));
-        if revision == inner.revision {
+        if revision == inner.state.revision {
             return Ok(Snapshot {
                 objects: present.map(|(_, o)| o.clone()).collect(),
                 revision,
@@ -275,15 +347,15 @@ impl Store {
         max: usize,
     ) -> Result<(Vec<Arc<Change>>, u64), StoreError> {
         let inner = self.lock();
-        let Some(coll) = inner.collections.get(collection) else {
-            return Ok((Vec::new(), inner.revision));
+        let Some(coll) = inner.state.collections.get(collection) else {
+            return Ok((Vec::new(), inner.state.revision));
         };
         coll.check_retained(revision)?;
         let changes: Vec<_> = coll.history.after(revision).take(max).cloned().collect();
         let known = if changes.len() == max {
             changes.last().map_or(revision, |c| c.revision)
         } else {
-            inner.revision
+            inner.state.revision
         };
         Ok((changes, known))
     }
@@ -292,7 +364,7 @@ impl Store {
     #[must_use]
     pub fn has_any(&self, collection: &str, prefix: &str) -> bool {
         let inner = self.lock();
-        let Some(coll) = inner.collections.get(collection) else {
+        let Some(coll) = inner.state.collections.get(collection) else {
             return false;
         };
         let first = coll
@@ -306,6 +378,7 @@ impl Store {
     #[must_use]
     pub fn compacted(&self, collection: &str) -> u64 {
         self.lock()
+            .state
             .collections
             .get(collection)
             .map_or(0, |c| c.history.compacted)
@@ -315,8 +388,8 @@ impl Store {
     #[must_use]
     pub fn subscribe(&self, collection: &str) -> Changed {
         let mut inner = self.lock();
-        let coll = inner.collections.entry(collection.to_owned()).or_default();
-        coll.wake.subscribe()
+        let wake = inner.wakes.entry(collection.to_owned()).or_default();
+        wake.subscribe()
     }
 
     /// Wakes its reader on every commit.
@@ -328,9 +401,9 @@ impl Store {
     /// Forgets what happened up to `revision`, in every collection.
     pub fn compact(&self, revision: u64) {
         let mut inner = self.lock();
-        let revision = revision.min(inner.revision);
-        for coll in inner.collections.values_mut() {
-            coll.history.compact(revision);
+        let revision = revision.min(inner.state.revision);
+        for coll in Arc::make_mut(&mut inner.state).collections.values_mut() {
+            Arc::make_mut(coll).history.compact(revision);
         }
     }
 
@@ -338,7 +411,7 @@ impl Store {
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         let inner = self.lock();
-        let objects = inner.collections.values().flat_map(|c| c.objects.values());
+        let objects = inner.state.collections.values().flat_map(|c| c.objects.values());
         objects.fold((0, 0), |(n, bytes), o| (n + 1, bytes + o.json.len()))
     }
 
@@ -349,7 +422,11 @@ impl Store {
 
 impl Inner {
     fn check(&self, collection: &str, key: &str, expected: u64) -> Result<(), StoreError> {
-        let present = self.collections.get(collection).and_then(|c| c.objects.get(key));
+        let present = self
+            .state
+            .collections
+            .get(collection)
+            .and_then(|c| c.objects.get(key));
         match present {
             None => Err(StoreError::Missing),
             Some(object) if object.revision != expected => Err(StoreError::Changed),

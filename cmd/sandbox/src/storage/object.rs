@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// An object at one revision. Kept as JSON text: lists and watches copy it as it is, and it takes a fraction of the
-/// memory of a tree.
+use crate::meta;
+
+/// The tree of an object takes about this many times the memory of its JSON text.
+const TREE_WEIGHT: usize = 3;
+
+/// An object at one revision, as a tree for reads and writes and as JSON text for answers, lists and watches. Both are
+/// made once, by the write, and shared by every reader.
 #[derive(Debug)]
 pub struct Object {
     /// `namespace/name`, or `name` for cluster-scoped kinds: the order of lists.
@@ -17,39 +22,37 @@ pub struct Object {
     pub json: Bytes,
     /// Labels, for selectors.
     pub labels: BTreeMap<String, String>,
-    /// The schema that the object kept to when it was written, 0 if that is not known.
+    /// The schema that the object conformed to when it was written, 0 if that is not known.
     pub shape: u64,
-    /// Whether it is marked for deletion. Every create asks that of what it creates in.
+    /// Whether it has a deletionTimestamp. Every create reads that of its namespace.
     pub terminating: bool,
     /// Values of the fields that field selectors may name.
     pub fields: Vec<(&'static str, String)>,
+    tree: Value,
 }
 
-/// What a write wants to store: the store adds the revision.
+/// The input of a write: the store adds the revision.
+#[derive(Debug, Clone)]
 pub struct Draft {
-    /// The whole object; its resourceVersion is overwritten.
+    /// The whole object; the store overwrites its resourceVersion.
     pub value: Value,
-    /// The schema that the object keeps to; 0 if that is not known, or if its kind has none.
+    /// The schema that the object conforms to; 0 if that is not known, or if its kind has none.
     pub shape: u64,
     /// Values for field selectors.
     pub fields: Vec<(&'static str, String)>,
 }
 
 impl Object {
-    /// Puts the revision into the draft and encodes it.
+    /// Sets the revision of the draft and encodes it.
     pub(crate) fn seal(key: &str, revision: u64, draft: Draft) -> Self {
         let Draft {
-            mut value,
+            value: mut tree,
             shape,
             fields,
         } = draft;
         let mut labels = BTreeMap::new();
-        let terminating = crate::meta::is_terminating(&value);
-        if let Some(map) = value.as_object_mut() {
-            map.remove("apiVersion");
-            map.remove("kind");
-        }
-        if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        let terminating = meta::is_terminating(&tree);
+        if let Some(meta) = tree.get_mut("metadata").and_then(Value::as_object_mut) {
             meta.insert("resourceVersion".to_owned(), revision.to_string().into());
             if let Some(map) = meta.get("labels").and_then(Value::as_object) {
                 labels = map
@@ -61,24 +64,46 @@ impl Object {
         Self {
             key: key.to_owned(),
             revision,
-            json: value.to_string().into(),
+            json: encode(tree.as_object()).into(),
             labels,
             shape,
             terminating,
             fields,
+            tree,
         }
     }
 
-    /// The object as a tree, without `apiVersion` and `kind`.
+    /// The object in the version that is stored.
     #[must_use]
-    pub fn value(&self) -> Value {
-        // What is stored was encoded by `seal`, so it decodes; `Null` would only show up as an object without fields.
-        serde_json::from_slice(&self.json).unwrap_or_default()
+    pub fn value(&self) -> &Value {
+        &self.tree
     }
 
-    /// What the version costs in memory, roughly: what history is bounded by.
+    /// The approximate memory of the version, which bounds the history.
     pub(super) fn weight(&self) -> usize {
         let pairs: usize = self.labels.iter().map(|(k, v)| k.len() + v.len() + 48).sum();
-        size_of::<Self>() + self.key.len() + self.json.len() + pairs
+        size_of::<Self>() + self.key.len() + (1 + TREE_WEIGHT) * self.json.len() + pairs
     }
+}
+
+/// The JSON text of an object without `apiVersion` and `kind`.
+fn encode(object: Option<&Map<String, Value>>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1024);
+    out.push(b'{');
+    let fields = object.into_iter().flatten();
+    for (name, value) in fields.filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind")) {
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        write(&mut out, name);
+        out.push(b':');
+        write(&mut out, value);
+    }
+    out.push(b'}');
+    out
+}
+
+/// Appends JSON text. Trees and strings always encode, and a `Vec` always takes more.
+pub(crate) fn write<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let _ = serde_json::to_writer(out, value);
 }

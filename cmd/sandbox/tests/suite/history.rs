@@ -54,7 +54,7 @@ async fn continue_token_of_compacted_list_is_expired() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_watcher_is_expired() {
+async fn slow_watcher_is_closed_without_an_error() {
     let sandbox = sandbox_with(Limits {
         entries: 10,
         bytes: usize::MAX,
@@ -70,8 +70,55 @@ async fn slow_watcher_is_expired() {
     for n in 0..30 {
         create(&service, &format!("map-{n}")).await;
     }
-    assert_eq!(slow.brief().await.as_deref(), Some("ERROR 410 Expired"));
     assert_eq!(slow.brief().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn full_page_has_a_token_when_only_other_objects_follow() {
+    let sandbox = sandbox();
+    let service = sandbox.service();
+    for (name, app) in [("a", "web"), ("b", "web"), ("c", "db")] {
+        let map = json!({"metadata": {"name": name, "labels": {"app": app}}});
+        send(&service, Method::POST, MAPS, &map).await;
+    }
+    let selected = format!("{MAPS}?labelSelector=app%3Dweb&limit=2");
+    let (_, page) = get(&service, &selected).await;
+    assert_eq!(names(&page), ["a", "b"]);
+    let token = page["metadata"]["continue"].as_str().expect("a token").to_owned();
+    let (_, rest) = get(&service, &format!("{selected}&continue={token}")).await;
+    assert_eq!(names(&rest), Vec::<&str>::new());
+    assert_eq!(rest["metadata"]["continue"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_is_removed_one_hour_after_its_last_write() {
+    const EVENTS: &str = "/api/v1/namespaces/default/events";
+    let sandbox = sandbox();
+    let service = sandbox.service();
+    let event = json!({
+        "metadata": {"name": "e"}, "reason": "Started", "type": "Normal",
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
+    });
+    let (status, created) = send(&service, Method::POST, EVENTS, &event).await;
+    assert_eq!(status, 201, "{created}");
+    let from = version(&created);
+    tokio::time::advance(std::time::Duration::from_mins(50)).await;
+    let path = format!("{EVENTS}/e");
+    let (_, mut stored) = get(&service, &path).await;
+    stored["count"] = json!(2);
+    send(&service, Method::PUT, &path, &stored).await;
+    let mut events = watch(
+        &service,
+        &format!("{EVENTS}?watch=1&resourceVersion={from}&timeoutSeconds=7200"),
+    )
+    .await;
+    assert_eq!(events.brief().await.as_deref(), Some("MODIFIED e"));
+    tokio::time::advance(std::time::Duration::from_mins(50)).await;
+    let (status, _) = get(&service, &path).await;
+    assert_eq!(status, 200, "the write has started the TTL again");
+    assert_eq!(events.brief().await.as_deref(), Some("DELETED e"));
+    let (status, _) = get(&service, &path).await;
+    assert_eq!(status, 404);
 }
 
 #[tokio::test(start_paused = true)]

@@ -207,7 +207,7 @@ impl Review<'_> {
             object.map(|object| dispatcher.converted(&call.res, &res, object).into_owned())
         };
         let (new, old) = (shown(objects.new), shown(objects.old));
-        let uid = dispatcher.api.env.uid();
+        let uid = dispatcher.api.env.uid("admissionreviews", &dispatcher.call.key());
         let (kind, request_kind) = (dispatcher.kind(&res), dispatcher.kind(&call.res));
         let review_request = ReviewRequest {
             uid: &uid,

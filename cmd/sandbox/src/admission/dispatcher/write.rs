@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::admission::dispatcher::{Dispatcher, TIMED_OUT};
-use crate::endpoints::Api;
 use crate::endpoints::create::{NAME_ATTEMPTS, check_namespace};
 use crate::endpoints::delete::{DeleteOptions, Outcome};
 use crate::endpoints::update::{Part, Update};
+use crate::endpoints::{Api, Written};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::{fieldmanager, meta};
@@ -42,7 +42,7 @@ impl<F: FnMut(&Value) -> Result<Value>> UpdatedObject for Plain<F> {
 
 impl Dispatcher<'_> {
     /// Creates a decoded object, and returns it as it is served.
-    pub async fn create(&self, mut value: Value, dry_run: bool) -> Result<Value> {
+    pub async fn create(&self, mut value: Value, dry_run: bool) -> Result<Written> {
         let (api, res, namespace) = (self.api, &self.call.res, &self.call.namespace);
         if self.has_no_webhooks() {
             return api.create_object(res, namespace, value, dry_run);
@@ -95,7 +95,7 @@ impl Dispatcher<'_> {
     }
 
     /// Replaces the object of the request by the result of `writing`, and returns it as served.
-    pub async fn update(&self, part: Part, dry_run: bool, mut writing: impl UpdatedObject) -> Result<Value> {
+    pub async fn update(&self, part: Part, dry_run: bool, mut writing: impl UpdatedObject) -> Result<Written> {
         let (api, res, namespace) = (self.api, &self.call.res, &self.call.namespace);
         let name = self.call.name();
         if self.has_no_webhooks() {
@@ -122,7 +122,7 @@ impl Dispatcher<'_> {
                 .validate(Some(&*writing.shown(&next)?), Some(&shown))
                 .await?;
             if fieldmanager::is_same(&old, &next) {
-                return Ok(old);
+                return Ok(Written::Stored(current));
             }
             let update = Update {
                 res,

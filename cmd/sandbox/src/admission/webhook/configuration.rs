@@ -51,7 +51,7 @@ fn refresh(known: &mut BTreeMap<String, Configuration>, present: &[Arc<Object>])
             .filter(|configuration| configuration.revision == object.revision);
         let configuration = same.unwrap_or_else(|| Configuration {
             revision: object.revision,
-            webhooks: compile(&object.value()),
+            webhooks: compile(object.value()),
         });
         known.insert(object.key.clone(), configuration);
     }

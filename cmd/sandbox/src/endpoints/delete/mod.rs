@@ -9,7 +9,7 @@ pub(crate) use options::DeleteOptions;
 
 use crate::admission::dispatcher::Dispatcher;
 use crate::endpoints::list::Page;
-use crate::endpoints::{Api, Body, Reply};
+use crate::endpoints::{Api, Body, Reply, Written};
 use crate::env::rfc3339;
 use crate::meta::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
 use crate::registry::Propagation;
@@ -33,9 +33,9 @@ const RETURN_THE_OBJECT: [&str; 6] = [
 /// What a DELETE did.
 pub(crate) enum Outcome {
     /// The object is gone; its last state.
-    Removed(Value),
+    Removed(Written),
     /// It stays for now, as it is here.
-    Marked(Value),
+    Marked(Written),
 }
 
 /// What is to be done with one version of an object.
@@ -173,15 +173,17 @@ impl Api {
             let object = Self::served(res, &current);
             check_preconditions(res, &object, options)?;
             let done = match self.step(res, &object, options) {
-                Step::Nothing => return Ok(Outcome::Marked(object)),
-                Step::Mark(next) if options.dry_run => return Ok(Outcome::Marked(next)),
-                Step::MarkAndRemove(next) if options.dry_run => return Ok(Outcome::Removed(next)),
-                Step::Remove if options.dry_run => return Ok(Outcome::Removed(object)),
-                Step::Mark(next) if next == object => return Ok(Outcome::Marked(object)),
+                Step::Nothing => return Ok(Outcome::Marked(Written::Stored(current))),
+                Step::Mark(next) if options.dry_run => return Ok(Outcome::Marked(Written::Unstored(next))),
+                Step::MarkAndRemove(next) if options.dry_run => {
+                    return Ok(Outcome::Removed(Written::Unstored(next)));
+                }
+                Step::Remove if options.dry_run => return Ok(Outcome::Removed(Written::Stored(current))),
+                Step::Mark(next) if next == *object => return Ok(Outcome::Marked(Written::Stored(current))),
                 Step::Mark(next) => self
                     .store
                     .replace(&res.collection, &key, current.revision, Self::draft(res, next))
-                    .map(|stored| Outcome::Marked(Self::served(res, &stored))),
+                    .map(|stored| Outcome::Marked(Written::Stored(stored))),
                 Step::MarkAndRemove(next) => self
                     .store
                     .replace(
@@ -193,7 +195,7 @@ impl Api {
                     .and_then(|marked| self.remove(res, &key, marked.revision, next)),
                 Step::Remove => {
                     check_last_version(res, &object, options)?;
-                    self.remove(res, &key, current.revision, object)
+                    self.remove(res, &key, current.revision, object.into_owned())
                 }
             };
             match done {
@@ -211,7 +213,7 @@ impl Api {
             .store
             .remove(&res.collection, key, revision, Self::draft(res, last))?;
         self.after_removal(res, &removed);
-        Ok(Outcome::Removed(Self::served(res, &removed)))
+        Ok(Outcome::Removed(Written::Stored(removed)))
     }
 
     fn step(&self, res: &Resource, object: &Value, options: &DeleteOptions) -> Step {
@@ -327,9 +329,16 @@ pub(crate) fn check_preconditions(res: &Resource, object: &Value, options: &Dele
     check_seen(res, object, options)?;
     let name = meta::name(object);
     // The real server names the kind here where all other conflicts name the resource.
-    let res = &Resource {
-        plural: res.kind.clone(),
-        ..res.clone()
+    let conflict = |why: &str| {
+        let plural = res.kind.clone();
+        ApiError::conflict(
+            &Resource {
+                plural,
+                ..res.clone()
+            },
+            name,
+            why,
+        )
     };
     let uid = meta::text(object, "uid");
     if let Some(expected) = options.uid.as_deref().filter(|e| *e != uid) {
@@ -337,7 +346,7 @@ pub(crate) fn check_preconditions(res: &Resource, object: &Value, options: &Dele
             "the UID in the precondition ({expected}) does not match the UID in record ({uid}). The object might have \
              been deleted and then recreated"
         );
-        return Err(ApiError::conflict(res, name, &why));
+        return Err(conflict(&why));
     }
     let version = meta::text(object, "resourceVersion");
     if let Some(expected) = options.resource_version.as_deref().filter(|e| *e != version) {
@@ -345,7 +354,7 @@ pub(crate) fn check_preconditions(res: &Resource, object: &Value, options: &Dele
             "the ResourceVersion in the precondition ({expected}) does not match the ResourceVersion in record \
              ({version}). The object might have been modified"
         );
-        return Err(ApiError::conflict(res, name, &why));
+        return Err(conflict(&why));
     }
     Ok(())
 }

@@ -105,7 +105,7 @@ impl Api {
             .store
             .snapshot(BUDGETS, &format!("{namespace}/"), None, None)
             .map_err(crate::endpoints::list::expired)?;
-        let covering: Vec<Value> = snapshot
+        let covering: Vec<&Value> = snapshot
             .objects
             .iter()
             .map(|o| o.value())

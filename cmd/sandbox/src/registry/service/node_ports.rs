@@ -113,7 +113,7 @@ impl Api {
         let others = snapshot.objects.iter().map(|other| other.value());
         others
             .filter(|other| meta::text(other, "uid") != own)
-            .flat_map(|other| chosen(&other).collect::<Vec<_>>())
+            .flat_map(|other| chosen(other).collect::<Vec<_>>())
             .collect()
     }
 }
