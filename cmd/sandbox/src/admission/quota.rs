@@ -193,7 +193,7 @@ mod tests {
             threads.into_iter().map(|t| t.join().expect("no panic")).sum()
         });
         assert_eq!(made, 50);
-        let quota = api.store.get(QUOTAS, "default/q").expect("the quota").value();
-        assert_eq!(quota["status"]["used"]["configmaps"], "50");
+        let quota = api.store.get(QUOTAS, "default/q").expect("the quota");
+        assert_eq!(quota.value()["status"]["used"]["configmaps"], "50");
     }
 }

@@ -1,4 +1,4 @@
-//! The API itself: what each verb does to the store, for every resource.
+//! The handlers of the verbs, for every resource (`endpoints/handlers` and the generic registry store of the API server).
 //!
 //! A request that got here has been routed (`service`): its resource is known. Each verb lives in its own file and ends
 //! in one [`Reply`] or one [`ApiError`]. Writes read the present version, compute the next one without a lock, and

@@ -1,4 +1,6 @@
-//! Who has which field: `metadata.managedFields`, and server-side apply, which is built on it.
+//! The field manager: `metadata.managedFields`, and server-side apply, which is built on it.
+//!
+//! Mirrors structured-merge-diff and the field manager of the API server.
 //!
 //! [`track`] is called for every other write with the object as the client wants it, before the rules of the kind
 //! change anything: what those set nobody has. [`apply()`] merges a configuration into an object, or says with whom it is

@@ -1,4 +1,6 @@
-//! The store: every object of every collection, one revision counter, a bounded past.
+//! The store: every object of every collection, one revision counter, a bounded history.
+//!
+//! Mirrors etcd and the etcd3 store in front of it; the watch cache (cacher) reads from the same history.
 //!
 //! Promises:
 //! - every write that changes something takes the next revision, and revisions are never used twice;
@@ -6,7 +8,7 @@
 //! - reads see a state that existed at exactly one revision, the present one or any that is still retained;
 //! - reading the changes after the revision of such a read gives every later state, in order, without gap.
 //!
-//! It knows nothing of kinds, schemas or policies, and it never waits: callers that want to are told by [`Store::subscribe`].
+//! It knows nothing of kinds, schemas or policies, and it never blocks: [`Store::subscribe`] wakes a caller on changes.
 
 pub(crate) mod changes;
 mod history;
