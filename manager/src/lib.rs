@@ -82,7 +82,7 @@
 //! # let tasks = TaskSet::new();
 //! # let env = Env::system(&tasks);
 //! # let registry = prometheus::Registry::new();
-//! # let sandbox = coxswain_sandbox::Sandbox::new(coxswain_sandbox::Options::default());
+//! # let sandbox = coxswain_sandbox::Sandbox::builder().start()?;
 //! # let transport = Transport::from_service(sandbox.service(), "sandbox", "example", &env.clock, &registry)?;
 //! # let admin = transport.unfenced("admin", None);
 //! # let options = manager::Options {

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use coxswain_sandbox::{Authorization, Options, Sandbox, Server};
+use coxswain_sandbox::{Authorization, Sandbox, Server};
 
 use crate::{audit::AuditLog, cluster::Services, endpoint::Endpoint};
 
@@ -25,14 +25,14 @@ pub async fn start(
         token: server.credentials().token.clone(),
     };
     // The options of the real tier.
-    let options = Options {
-        authorization: Authorization::Rbac,
-        audit: Some(audit.hook()),
-        enforce_owner_references,
-        services,
-        ..Options::default()
-    };
-    let service = Sandbox::new(options).service();
+    let sandbox = Sandbox::builder()
+        .authorization(Authorization::Rbac)
+        .audit(audit.hook())
+        .enforce_owner_references(enforce_owner_references)
+        .services(services)
+        .start()
+        .map_err(|e| e.to_string())?;
+    let service = sandbox.service();
     tokio::spawn(server.serve(service, std::future::pending()));
     Ok(endpoint)
 }

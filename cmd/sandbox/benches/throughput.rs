@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use coxswain_sandbox::{ApiService, Limits, Options, Sandbox};
+use coxswain_sandbox::{ApiService, Limits, Sandbox};
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
@@ -34,10 +34,7 @@ async fn run(objects: u32) {
         entries: 2 * objects as usize,
         bytes: usize::MAX,
     };
-    let sandbox = Sandbox::new(Options {
-        history,
-        ..Options::default()
-    });
+    let sandbox = Sandbox::builder().history(history).start().expect("a sandbox");
     let service = sandbox.service();
     let from = sandbox.revision();
     let before = resident();

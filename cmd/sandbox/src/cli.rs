@@ -1,4 +1,4 @@
-//! The command line: flags, the kubeconfig file, and the signals that end it.
+//! The command line: flags, the kubeconfig file, and shutdown by signals.
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{Authorization, KubeconfigError, KubeconfigFile, Options, Sandbox, ServeError, Server};
+use crate::{Authorization, KubeconfigError, KubeconfigFile, Sandbox, ServeError, Server, StartError};
 
 /// A Kubernetes API in one process, for trying and testing controllers.
 ///
-/// Everything is kept in memory and gone when it ends. Nothing makes pods run.
+/// All objects are in memory and are lost when the process ends. Pods do not run.
 #[derive(Debug, Parser)]
 #[command(name = "coxswain-sandbox", version)]
 pub struct Args {
@@ -19,7 +19,7 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
 
-    /// Listen on an address that other machines can reach. Whoever has the kubeconfig may then do anything
+    /// Listen on an address that other machines can reach. The kubeconfig then grants them all permissions
     #[arg(long)]
     allow_remote: bool,
 
@@ -28,21 +28,21 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Who may do what: everybody anything, or what roles and bindings say. The kubeconfig's user may do anything
+    /// Authorization mode. The user of the kubeconfig is an administrator in both modes
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     authorization: Authorization,
 
-    /// Where a service of admission webhooks is, such as `default/hooks:443=127.0.0.1:9443`; may be given more than once
+    /// Address of a service of admission webhooks, such as `default/hooks:443=127.0.0.1:9443`; may be repeated
     #[arg(long = "service", value_name = "NAMESPACE/NAME:PORT=ADDRESS", value_parser = service)]
     services: Vec<(String, SocketAddr)>,
 }
 
-/// Why the command failed.
+/// A failure of the command.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// The address is open to other machines.
     #[error(
-        "{0} can be reached from other machines: use a loopback address, or say --allow-remote if that is meant"
+        "{0} can be reached from other machines: use a loopback address, or allow it with --allow-remote"
     )]
     NotLoopback(SocketAddr),
     /// The kubeconfig could not be written.
@@ -51,6 +51,9 @@ pub enum CliError {
     /// The server did not start.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// The sandbox did not start.
+    #[error(transparent)]
+    Sandbox(#[from] StartError),
     /// The runtime or the signal handlers could not be set up.
     #[error("cannot start: {0}")]
     Start(#[from] io::Error),
@@ -93,19 +96,18 @@ async fn serve(
     let server = Server::bind(listen).await?;
     let url = server.url();
     let kubeconfig = KubeconfigFile::write(kubeconfig, &server.credentials().kubeconfig(&url))?;
-    // If nobody reads it (a closed pipe), it serves all the same.
+    // A closed pipe is not a reason to stop serving.
     let _ = writeln!(
         io::stdout(),
         "Listening on {url}\nKubeconfig:  {file}\nTry:         kubectl --kubeconfig {file} get all -A\nThis is a bare API: \
-         nothing makes pods run. Ctrl-C ends it, and everything in it is gone.",
+         pods do not run. Ctrl-C ends it, and all objects are lost.",
         file = kubeconfig.path().display()
     );
-    let sandbox = Sandbox::new(Options {
-        authorization,
-        root_ca: Some(server.credentials().ca_pem.clone()),
-        services: services.into_iter().collect(),
-        ..Options::default()
-    });
+    let sandbox = Sandbox::builder()
+        .authorization(authorization)
+        .root_ca(&server.credentials().ca_pem)
+        .services(services)
+        .start()?;
     server
         .serve(sandbox.service(), async {
             tokio::select! {

@@ -1,10 +1,9 @@
-//! Time and chance, injected: the only place that asks the machine for either.
+//! The injected clock and random number generator: the only module that reads the machine's clock and entropy.
 //!
-//! Uids and generated names are derived from the seed and from the object that they belong to, so that an additional
-//! request for one object does not rename the others.
-//!
-//! Wall time is the time at the start plus what the runtime's clock has counted since, so that a test under a paused
-//! clock sees both move together, and a seeded run gives the same names and uids each time.
+//! Wall time is the start time plus the time that the runtime's clock has counted since, so that both advance together
+//! under a paused clock. Runs with equal seeds generate equal names and uids.
+//! Uids and generated names are derived from the seed and from the object that they belong to: an additional request for one
+//! object does not rename the others.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::Instant;
 
-/// The alphabet of generated names: no vowels, so that no word appears by chance, and nothing that looks alike.
+/// The alphabet of generated names: without vowels and characters that look alike, as in apimachinery.
 const NAME_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Clock and generator of one sandbox.
@@ -42,7 +41,14 @@ impl Env {
         Self::starting_at(Timestamp::now(), rand::rng().random())
     }
 
-    /// A given time and seed, for runs that can be repeated.
+    /// The machine's clock and a given seed: uids and generated names repeat, times do not.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the machine's clock, as in `system`")]
+    pub fn seeded(seed: u64) -> Self {
+        Self::starting_at(Timestamp::now(), seed)
+    }
+
+    /// A given time and seed, for reproducible runs.
     #[must_use]
     #[expect(
         clippy::disallowed_methods,

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 fn manager(tasks: &TaskSet, checks: &Checks) -> Manager {
-    let sandbox = Sandbox::new(coxswain_sandbox::Options::default());
+    let sandbox = Sandbox::builder().start().expect("a sandbox");
     manager_of(&sandbox, tasks, checks)
 }
 
@@ -205,7 +205,7 @@ async fn garbage_collector_that_may_run_fills_its_caches_before_leading() {
             ..Settings::default()
         };
         let tasks = TaskSet::new();
-        let sandbox = Sandbox::new(coxswain_sandbox::Options::default());
+        let sandbox = Sandbox::builder().start().expect("a sandbox");
         let mut manager = manager_of(&sandbox, &tasks, &Checks::new());
         if is_held {
             let (clock, registry) = (&manager.env().clock, &Registry::new());

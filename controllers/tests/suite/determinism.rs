@@ -59,10 +59,10 @@ async fn run(seed: u64) -> Vec<String> {
     let tasks = TaskSet::new();
     let start: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a timestamp");
     let env = Env::starting_at(start, seed, &tasks);
-    let sandbox = Sandbox::new(coxswain_sandbox::Options {
-        env: coxswain_sandbox::Env::starting_at(start, seed),
-        ..coxswain_sandbox::Options::default()
-    });
+    let sandbox = Sandbox::builder()
+        .env(coxswain_sandbox::Env::starting_at(start, seed))
+        .start()
+        .expect("a sandbox");
     let log = Arc::default();
     let logged = Logged {
         service: sandbox.service(),

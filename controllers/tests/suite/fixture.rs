@@ -11,7 +11,7 @@ use coxswain_manager::controller::{self, Runnable};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_sandbox::{Env as SandboxEnv, Options as SandboxOptions, Sandbox};
+use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 use jiff::Timestamp;
 use prometheus::Registry;
 use prometheus::proto::MetricFamily;
@@ -175,10 +175,10 @@ impl ApiFixture {
 /// Returns a sandbox with a fixed seed and its start time: the same requests give the same uids.
 pub fn sandbox() -> (Timestamp, Sandbox) {
     let start = Timestamp::from_second(1_800_000_000).expect("a timestamp");
-    let sandbox = Sandbox::new(SandboxOptions {
-        env: SandboxEnv::starting_at(start, 7),
-        ..SandboxOptions::default()
-    });
+    let sandbox = Sandbox::builder()
+        .env(SandboxEnv::starting_at(start, 7))
+        .start()
+        .expect("a sandbox");
     (start, sandbox)
 }
 

@@ -13,7 +13,7 @@ use coxswain_manager::cache::{Caches, Scope};
 use coxswain_manager::client::{Client, Delete, Patch};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_sandbox::{Options, Sandbox};
+use coxswain_sandbox::Sandbox;
 use jiff::Timestamp;
 use prometheus::Registry;
 use serde_json::{Value, json};
@@ -45,10 +45,10 @@ async fn fixture_with(crds: &[&str], before: impl FnOnce(&FaultInjector)) -> Fix
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
     let registry = Registry::new();
-    let sandbox = Sandbox::new(Options {
-        env: coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1),
-        ..Options::default()
-    });
+    let sandbox = Sandbox::builder()
+        .env(coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1))
+        .start()
+        .expect("a sandbox");
     let api = FaultInjector::new(sandbox.service());
     before(&api);
     let transport = intercept::transport(api.clone(), &env.clock, &registry);

@@ -15,7 +15,7 @@ use coxswain_manager::client::{Client, ClientError, Delete, Fence, ListQuery, Pa
 use coxswain_manager::controller::{self, Runnable as _};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_sandbox::{Env as SandboxEnv, Options as SandboxOptions, Sandbox};
+use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 use jiff::Timestamp;
 use prometheus::Registry;
 use serde_json::{Value, json};
@@ -34,10 +34,10 @@ struct Fixture {
 
 fn fixture(options: Options) -> Fixture {
     let start = Timestamp::from_second(1_800_000_000).expect("a time");
-    let sandbox = Sandbox::new(SandboxOptions {
-        env: SandboxEnv::starting_at(start, 7),
-        ..SandboxOptions::default()
-    });
+    let sandbox = Sandbox::builder()
+        .env(SandboxEnv::starting_at(start, 7))
+        .start()
+        .expect("a sandbox");
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
     let transport =

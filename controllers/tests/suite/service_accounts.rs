@@ -13,7 +13,7 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, Options};
 use coxswain_manager::object::{Key, Resource};
 use coxswain_manager::serve::{Checks, Health, Probes};
-use coxswain_sandbox::{ApiService, Authorization, Env as SandboxEnv, Options as SandboxOptions, Sandbox};
+use coxswain_sandbox::{ApiService, Authorization, Env as SandboxEnv, Sandbox};
 use http::{HeaderValue, Method, Request, header};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
@@ -177,11 +177,11 @@ impl Fixture {
     /// Starts a manager with all deployed controllers.
     async fn start() -> Self {
         let start = Timestamp::from_second(1_800_000_000).expect("a time");
-        let sandbox = Sandbox::new(SandboxOptions {
-            env: SandboxEnv::starting_at(start, 7),
-            authorization: Authorization::Rbac,
-            ..SandboxOptions::default()
-        });
+        let sandbox = Sandbox::builder()
+            .env(SandboxEnv::starting_at(start, 7))
+            .authorization(Authorization::Rbac)
+            .start()
+            .expect("a sandbox");
         let mut api_service = sandbox.service();
         let tasks = TaskSet::new();
         let env = Env::starting_at(start, 7, &tasks);

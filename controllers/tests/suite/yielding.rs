@@ -116,10 +116,10 @@ struct Running {
 
 fn fixture() -> Fixture {
     let start = Timestamp::from_second(1_800_000_000).expect("a time");
-    let sandbox = Sandbox::new(coxswain_sandbox::Options {
-        env: coxswain_sandbox::Env::starting_at(start, 7),
-        ..coxswain_sandbox::Options::default()
-    });
+    let sandbox = Sandbox::builder()
+        .env(coxswain_sandbox::Env::starting_at(start, 7))
+        .start()
+        .expect("a sandbox");
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
     let (registry, checks) = (Registry::new(), Checks::new());

@@ -374,7 +374,7 @@ fn lock(caches: &CacheMap) -> std::sync::MutexGuard<'_, ByResource> {
 mod tests {
     use super::*;
 
-    use coxswain_sandbox::{Options, Sandbox};
+    use coxswain_sandbox::Sandbox;
     use jiff::Timestamp;
 
     use crate::client::Transport;
@@ -384,7 +384,7 @@ mod tests {
     async fn labels_of_later_calls_are_indexed() {
         let (tasks, registry) = (TaskSet::new(), Registry::new());
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
-        let service = Sandbox::new(Options::default()).service();
+        let service = Sandbox::builder().start().expect("a sandbox").service();
         let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
         let client = transport.expect("a transport").client("test", None);
         let caches = Caches::new(&env, client, Scope::default(), &registry).expect("caches");

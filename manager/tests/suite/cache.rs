@@ -27,7 +27,7 @@ use coxswain_manager::cache::{Cache, Caches, Delta, Scope, Subscription};
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, Meta, Object, Resource, Version};
-use coxswain_sandbox::{Options, Sandbox};
+use coxswain_sandbox::Sandbox;
 
 use self::server::{Server, Verb};
 
@@ -93,10 +93,10 @@ fn fixture_with(scope: Scope, seed: u64) -> Fixture {
 }
 
 fn sandbox(seed: u64) -> Sandbox {
-    Sandbox::new(Options {
-        env: coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, seed),
-        ..Options::default()
-    })
+    Sandbox::builder()
+        .env(coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, seed))
+        .start()
+        .expect("a sandbox")
 }
 
 impl Fixture {

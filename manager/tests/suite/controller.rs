@@ -71,10 +71,10 @@ fn start() -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
     let registry = Registry::new();
-    let sandbox = Sandbox::new(coxswain_sandbox::Options {
-        env: coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 0),
-        ..coxswain_sandbox::Options::default()
-    });
+    let sandbox = Sandbox::builder()
+        .env(coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 0))
+        .start()
+        .expect("a sandbox");
     let transport = Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &registry)
         .expect("a transport");
     let caches =

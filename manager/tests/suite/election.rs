@@ -29,7 +29,7 @@ use coxswain_manager::client::{Client, Delete, Fence, Patch, Term, Transport};
 use coxswain_manager::election::{Config, Elector, Health, Leadership, Release, Takeover};
 use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
 use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_sandbox::{Env as SandboxEnv, Options, Sandbox};
+use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 
 use self::network::{Network, NetworkFault, WatchFault};
 
@@ -113,10 +113,10 @@ impl Cluster {
     async fn new() -> Self {
         let tasks = TaskSet::new();
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
-        let sandbox = Sandbox::new(Options {
-            env: SandboxEnv::starting_at(Timestamp::UNIX_EPOCH, 0),
-            ..Options::default()
-        });
+        let sandbox = Sandbox::builder()
+            .env(SandboxEnv::starting_at(Timestamp::UNIX_EPOCH, 0))
+            .start()
+            .expect("a sandbox");
         let transport =
             Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &Registry::new())
                 .expect("a transport");

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use coxswain_manager::client::{Client, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, Resource};
-use coxswain_sandbox::{ApiService, Env as SandboxEnv, Options, ResponseBody, Sandbox};
+use coxswain_sandbox::{ApiService, Env as SandboxEnv, ResponseBody, Sandbox};
 use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use jiff::Timestamp;
@@ -58,10 +58,10 @@ struct FaultInjector {
 
 pub fn fixture() -> Fixture {
     let start = Timestamp::from_second(START).expect("a time");
-    let sandbox = Sandbox::new(Options {
-        env: SandboxEnv::starting_at(start, 7),
-        ..Options::default()
-    });
+    let sandbox = Sandbox::builder()
+        .env(SandboxEnv::starting_at(start, 7))
+        .start()
+        .expect("a sandbox");
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
     let registry = Registry::new();

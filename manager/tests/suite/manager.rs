@@ -56,10 +56,10 @@ struct Running {
 }
 
 fn sandbox() -> Sandbox {
-    Sandbox::new(coxswain_sandbox::Options {
-        env: coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1),
-        ..coxswain_sandbox::Options::default()
-    })
+    Sandbox::builder()
+        .env(coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1))
+        .start()
+        .expect("a sandbox")
 }
 
 impl Process {

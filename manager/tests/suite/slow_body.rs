@@ -10,7 +10,7 @@ use coxswain_manager::cache::{Cache, Caches, Scope};
 use coxswain_manager::client::{Client, ClientError, Patch, Transport};
 use coxswain_manager::env::{Clock, Env, TaskSet};
 use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_sandbox::{ApiService, BoxError, Options, ResponseBody, Sandbox};
+use coxswain_sandbox::{ApiService, BoxError, ResponseBody, Sandbox};
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 use http::{Request, Response};
@@ -106,10 +106,10 @@ struct Fixture {
 fn fixture() -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
-    let sandbox = Sandbox::new(Options {
-        env: coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1),
-        ..Options::default()
-    });
+    let sandbox = Sandbox::builder()
+        .env(coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1))
+        .start()
+        .expect("a sandbox");
     let slow = Slow {
         service: sandbox.service(),
         clock: env.clock.clone(),

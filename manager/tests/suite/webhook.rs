@@ -93,10 +93,10 @@ fn configuration() -> Key {
 
 /// A cluster without webhook configurations.
 fn bare() -> Cluster {
-    let sandbox = Sandbox::new(coxswain_sandbox::Options {
-        env: coxswain_sandbox::Env::starting_at(start(), 1),
-        ..coxswain_sandbox::Options::default()
-    });
+    let sandbox = Sandbox::builder()
+        .env(coxswain_sandbox::Env::starting_at(start(), 1))
+        .start()
+        .expect("a sandbox");
     let tasks = TaskSet::new();
     let env = Env::starting_at(start(), 9, &tasks);
     let transport =

@@ -10,7 +10,7 @@ use coxswain_controllers::{api, appservice, deployment, hollow_kubelet, replicas
 use coxswain_manager::client::{ClientError, ConnectError, Transport};
 use coxswain_manager::env::{Clock, Env};
 use coxswain_manager::object::{MetaObject, Resource};
-use coxswain_sandbox::{KubeconfigError, KubeconfigFile, Options, Sandbox, ServeError, Server};
+use coxswain_sandbox::{KubeconfigError, KubeconfigFile, Sandbox, ServeError, Server, StartError};
 use prometheus::Registry;
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -26,6 +26,8 @@ pub(crate) enum SandboxError {
     Listen { address: SocketAddr, reason: String },
     #[error("{0}; choose another file with --sandbox-kubeconfig")]
     Kubeconfig(#[from] KubeconfigError),
+    #[error("cannot start the sandbox: {0}")]
+    Start(#[from] StartError),
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error("cannot create the CustomResourceDefinitions in the sandbox: {0}")]
@@ -70,7 +72,7 @@ impl Embedded {
         })?;
         let url = server.url();
         let kubeconfig = KubeconfigFile::write(kubeconfig, &server.credentials().kubeconfig(&url))?;
-        let sandbox = Sandbox::new(Options::default());
+        let sandbox = Sandbox::builder().start()?;
         let transport =
             Transport::from_service(sandbox.service(), "sandbox", "coxswain", &env.clock, registry)?;
         create_crds(&transport).await?;

@@ -162,7 +162,7 @@ impl Api {
     /// Completes the deletion of the namespace or CRD that waited for a removed object.
     pub(crate) fn after_removal(&self, res: &Resource, removed: &Arc<Object>) {
         if let Some((namespace, _)) = removed.key.split_once('/') {
-            self.refurnish_namespace(res, namespace, &removed.key);
+            self.recreate_namespace_defaults(res, namespace, &removed.key);
             self.empty_namespace(namespace);
             if !self.is_emptying(namespace) {
                 self.update_quotas(res, namespace);

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 use serde_json::{Value, json};
 
 use crate::apiextensions::structural::{Schema, fingerprint};
+use crate::controllers::InternalController;
 use crate::endpoints::Api;
 use crate::endpoints::delete::{DeleteOptions, Outcome, check_container_preconditions};
 use crate::registry::json::{list, text};
@@ -25,7 +26,22 @@ impl Api {
     /// Accepts the names of a written CRD, and serves its resources.
     pub(crate) fn crd_written(&self, object: &Arc<Object>) {
         let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
-        self.establish(object);
+        if self.is_delayed(InternalController::CrdEstablishing) {
+            self.refresh_custom_resources();
+        } else {
+            self.establish(object);
+        }
+    }
+
+    /// Accepts the names of every definition, and serves all that are established.
+    pub(crate) fn establish_all(&self) {
+        let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
+            return;
+        };
+        for object in &snapshot.objects {
+            self.establish(object);
+        }
     }
 
     /// Accepts names and serves resources. The caller holds the lock: the first CRD gets a contested name.
@@ -50,6 +66,9 @@ impl Api {
     pub(crate) fn crd_removed(&self) {
         let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         self.refresh_custom_resources();
+        if self.is_delayed(InternalController::CrdEstablishing) {
+            return;
+        }
         let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
             return;
         };

@@ -14,7 +14,8 @@ pub use token::{AUDIENCE, Claims, Ref, Signer, Subject, TokenError, bearer, same
 pub use user::{User, service_account_of};
 
 /// Who may do what.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Authorization {
     /// Whoever shows a good token may do anything.
     #[default]

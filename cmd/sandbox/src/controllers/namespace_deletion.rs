@@ -1,7 +1,8 @@
-//! How a namespace that is marked goes away: its pods, then all the rest, then the namespace itself.
+//! Namespace deletion (the namespace controller): deletes the pods of a terminating namespace, then its other content,
+//! then removes the finalizer `kubernetes` from its spec.
 //!
-//! What has finalizers or needs time to end stays, and holds the namespace; its status says so. Whenever something of it is
-//! removed, the next step is taken.
+//! Objects with finalizers or a grace period remain, and block the namespace; its conditions report them. Every removal
+//! of an object in the namespace starts another round.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{MutexGuard, PoisonError};
@@ -9,33 +10,35 @@ use std::sync::{MutexGuard, PoisonError};
 use serde_json::{Value, json};
 
 use crate::admission::namespace_lifecycle::NAMESPACES;
+use crate::controllers::InternalController;
 use crate::endpoints::Api;
 use crate::resource::Resource;
 use crate::{fieldmanager, meta};
 
-/// The finalizer of the spec by which a namespace is held until it is empty.
-const HOLD: &str = "kubernetes";
+/// The finalizer of the spec that blocks a namespace until it is empty.
+const FINALIZER: &str = "kubernetes";
 
-/// What is left of a namespace.
+/// The remaining content of a namespace.
 #[derive(Default)]
-struct Left {
-    /// How many objects, by resource.
+struct Remaining {
+    /// Number of objects by resource.
     resources: BTreeMap<String, usize>,
-    /// How many objects, by finalizer.
+    /// Number of objects by finalizer.
     finalizers: BTreeMap<String, usize>,
 }
 
 impl Api {
-    /// Takes a namespace that is marked as far as it goes now.
+    /// Deletes as much of a terminating namespace as possible, unless the controller is delayed.
     pub(crate) fn empty_namespace(&self, name: &str) {
-        while self.is_leaving(name) {
-            if !self.emptying().insert(name.to_owned()) {
-                // Whoever is at it looks again when done.
+        if self.is_delayed(InternalController::NamespaceDeletion) {
+            return;
+        }
+        while self.is_blocked_by_content(name) {
+            let Some(pods_remain) = self.empty_exclusively(name) else {
+                // The round in progress checks again at its end.
                 return;
-            }
-            let pods_remain = self.empty_once(name);
-            self.emptying().remove(name);
-            // Meanwhile others may have taken away what stood in the way.
+            };
+            // Concurrent requests may have removed the blocking objects.
             let more = if pods_remain {
                 !self.has_pods(name)
             } else {
@@ -47,7 +50,19 @@ impl Api {
         }
     }
 
-    /// Whether a namespace is being emptied at this moment.
+    /// Runs one round for every terminating namespace.
+    pub(super) fn delete_contents_once(&self) {
+        let Ok(snapshot) = self.store.snapshot(NAMESPACES, "", None, None) else {
+            return;
+        };
+        for namespace in &snapshot.objects {
+            if self.is_blocked_by_content(&namespace.key) {
+                self.empty_exclusively(&namespace.key);
+            }
+        }
+    }
+
+    /// Reports whether the content of a namespace is being deleted at this moment.
     pub(crate) fn is_emptying(&self, name: &str) -> bool {
         self.emptying().contains(name)
     }
@@ -56,17 +71,28 @@ impl Api {
         self.emptying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a namespace is marked, and held for its content.
-    fn is_leaving(&self, name: &str) -> bool {
+    /// Reports whether a namespace is terminating and blocked by the finalizer of its spec.
+    fn is_blocked_by_content(&self, name: &str) -> bool {
         let Some(namespace) = self.store.get(NAMESPACES, name) else {
             return false;
         };
         let namespace = namespace.value();
         let finalizers = namespace["spec"]["finalizers"].as_array();
-        meta::is_terminating(namespace) && finalizers.is_some_and(|all| all.iter().any(|f| f == HOLD))
+        meta::is_terminating(namespace) && finalizers.is_some_and(|all| all.iter().any(|f| f == FINALIZER))
     }
 
-    /// Returns whether pods are left, for which all else waits.
+    /// Runs one round as the only one of its namespace. Returns whether pods remain, or `None` if another round is in
+    /// progress.
+    fn empty_exclusively(&self, name: &str) -> Option<bool> {
+        if !self.emptying().insert(name.to_owned()) {
+            return None;
+        }
+        let pods_remain = self.empty_once(name);
+        self.emptying().remove(name);
+        Some(pods_remain)
+    }
+
+    /// Returns whether pods remain: all other content is deleted after them.
     fn empty_once(&self, name: &str) -> bool {
         let registry = self.registry();
         let (pods, others): (Vec<_>, Vec<_>) = registry
@@ -76,20 +102,20 @@ impl Api {
             .partition(|res| res.collection == "pods");
         self.delete_all(&pods, name);
         if self.has_pods(name) {
-            // As on a cluster, where the wait for pods goes before any look at what else there is.
-            self.report(name, &Left::default());
+            // The conditions report other content only after the pods are gone, as on a cluster.
+            self.report(name, &Remaining::default());
             return true;
         }
         self.delete_all(&others, name);
-        let left = self.left(name);
-        self.report(name, &left);
-        if left.resources.is_empty() {
-            self.release_namespace(name);
+        let remaining = self.remaining(name);
+        self.report(name, &remaining);
+        if remaining.resources.is_empty() {
+            self.remove_finalizer(name);
         }
         false
     }
 
-    /// Deletes as far as it can be done now.
+    /// Deletes objects, or marks them for deletion.
     fn delete_all<R: AsRef<Resource>>(&self, resources: &[R], namespace: &str) {
         let prefix = format!("{namespace}/");
         for res in resources {
@@ -115,34 +141,34 @@ impl Api {
         namespaced.any(|res| self.store.has_any(&res.collection, &prefix))
     }
 
-    fn left(&self, namespace: &str) -> Left {
+    fn remaining(&self, namespace: &str) -> Remaining {
         let prefix = format!("{namespace}/");
-        let mut left = Left::default();
+        let mut remaining = Remaining::default();
         for res in self.registry().stored().iter().filter(|r| r.namespaced) {
             let Ok(snapshot) = self.store.snapshot(&res.collection, &prefix, None, None) else {
                 continue;
             };
             for object in snapshot.objects {
                 let resource = format!("{}.{}", res.plural, res.group);
-                *left.resources.entry(resource).or_default() += 1;
+                *remaining.resources.entry(resource).or_default() += 1;
                 for finalizer in meta::finalizers(object.value()) {
-                    *left.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+                    *remaining.finalizers.entry(finalizer.to_owned()).or_default() += 1;
                 }
             }
         }
-        left
+        remaining
     }
 
-    /// Says in the status of a namespace what keeps it.
-    fn report(&self, name: &str, left: &Left) {
+    /// Reports the remaining content in the conditions of a namespace.
+    fn report(&self, name: &str, remaining: &Remaining) {
         let Some(res) = self.registry().find("", "v1", NAMESPACES) else {
             return;
         };
         let now = self.env.time();
-        // If it is gone, there is nobody to tell.
+        // NotFound: the namespace is gone.
         let _ = self.mutate(&res, "", name, false, |namespace| {
             let before = namespace.clone();
-            for condition in left.conditions(&now) {
+            for condition in remaining.conditions(&now) {
                 set_condition(namespace, condition);
             }
             fieldmanager::track(&res, &self.controller("status"), Some(&before), namespace);
@@ -150,18 +176,18 @@ impl Api {
         });
     }
 
-    /// Lets go of a namespace that is empty. It stays if others hold it too.
-    fn release_namespace(&self, name: &str) {
+    /// Removes the finalizer of an empty namespace. Other finalizers of the spec still block it.
+    fn remove_finalizer(&self, name: &str) {
         let Some(res) = self.registry().find("", "v1", NAMESPACES) else {
             return;
         };
-        // If somebody else has done so meanwhile, there is nothing left to do.
+        // NotFound: a concurrent request finalized the namespace.
         let _ = self.mutate(&res, "", name, false, |namespace| {
             let finalizers = namespace["spec"]["finalizers"].as_array();
             let others: Vec<Value> = finalizers
                 .into_iter()
                 .flatten()
-                .filter(|f| **f != HOLD)
+                .filter(|f| **f != FINALIZER)
                 .cloned()
                 .collect();
             let spec = if others.is_empty() {
@@ -175,12 +201,12 @@ impl Api {
     }
 }
 
-impl Left {
+impl Remaining {
     fn conditions(&self, now: &str) -> [Value; 5] {
-        let listed = |counts: &BTreeMap<String, usize>, how: &str| {
+        let listed = |counts: &BTreeMap<String, usize>, verb: &str| {
             let mut parts: Vec<String> = counts
                 .iter()
-                .map(|(what, n)| format!("{what} {how} {n} resource instances"))
+                .map(|(name, n)| format!("{name} {verb} {n} resource instances"))
                 .collect();
             parts.sort();
             parts.join(", ")
@@ -202,7 +228,7 @@ impl Left {
                 &message,
             )
         };
-        let held = if self.finalizers.is_empty() {
+        let finalizers = if self.finalizers.is_empty() {
             good(
                 "NamespaceFinalizersRemaining",
                 "ContentHasNoFinalizers",
@@ -237,7 +263,7 @@ impl Left {
                 "All content successfully deleted, may be waiting on finalization",
             ),
             content,
-            held,
+            finalizers,
         ]
     }
 }

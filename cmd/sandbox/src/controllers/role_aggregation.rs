@@ -1,11 +1,11 @@
-//! Cluster roles that are put together from others, by the others' labels.
+//! Cluster role aggregation: `ClusterRoles` whose rules are the union of the rules of others, selected by label.
 //!
-//! On a cluster a controller does it. There is none here, so the API does it itself, in the request that changes a
-//! cluster role. Roles may aggregate each other in circles; so a round is made for each of them at most, not until
-//! nothing changes.
+//! Roles may aggregate each other in cycles. A request that changes a role therefore runs at most one round per
+//! aggregated role, and stops when a round changes nothing.
 
 use serde_json::Value;
 
+use crate::controllers::InternalController;
 use crate::endpoints::Api;
 use crate::{meta, selector};
 
@@ -13,42 +13,52 @@ use crate::{meta, selector};
 pub(crate) const COLLECTION: &str = "clusterroles.rbac.authorization.k8s.io";
 
 impl Api {
-    /// Brings every aggregated role up to date.
+    /// Aggregates until no role changes, unless the controller is delayed.
     pub(crate) fn aggregate_roles(&self) {
-        let group = "rbac.authorization.k8s.io";
-        let (Some(res), Ok(snapshot)) = (
-            self.registry().find(group, "v1", "clusterroles"),
-            self.store.snapshot(COLLECTION, "", None, None),
-        ) else {
+        if self.is_delayed(InternalController::RoleAggregation) {
             return;
-        };
-        let aggregated: Vec<String> = snapshot
-            .objects
-            .iter()
-            .filter(|role| role.value()["aggregationRule"].is_object())
-            .map(|role| role.key.clone())
-            .collect();
-        for _ in 0..aggregated.len() {
+        }
+        for _ in 0..self.aggregated_roles().len() {
             let before = self.store.revision();
-            for name in &aggregated {
-                // One that has been deleted meanwhile needs no rules.
-                let _ = self.mutate(&res, "", name, false, |role| {
-                    if role["aggregationRule"].is_object() {
-                        let rules = self.gathered_rules(name, role);
-                        if role["rules"].as_array().map_or(&[][..], Vec::as_slice) != rules {
-                            meta::set_path(role, "rules", rules.into());
-                        }
-                    }
-                    Ok(())
-                });
-            }
+            self.aggregate_roles_once();
             if self.store.revision() == before {
                 break;
             }
         }
     }
 
-    /// The rules of all roles that this one selects, each once: selector by selector, role by role.
+    /// Writes the rules of each aggregated role once.
+    pub(super) fn aggregate_roles_once(&self) {
+        let group = "rbac.authorization.k8s.io";
+        let Some(res) = self.registry().find(group, "v1", "clusterroles") else {
+            return;
+        };
+        for name in self.aggregated_roles() {
+            // NotFound: the role was deleted concurrently and needs no rules.
+            let _ = self.mutate(&res, "", &name, false, |role| {
+                if role["aggregationRule"].is_object() {
+                    let rules = self.gathered_rules(&name, role);
+                    if role["rules"].as_array().map_or(&[][..], Vec::as_slice) != rules {
+                        meta::set_path(role, "rules", rules.into());
+                    }
+                }
+                Ok(())
+            });
+        }
+    }
+
+    fn aggregated_roles(&self) -> Vec<String> {
+        let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
+            return Vec::new();
+        };
+        let roles = snapshot.objects.iter();
+        roles
+            .filter(|role| role.value()["aggregationRule"].is_object())
+            .map(|role| role.key.clone())
+            .collect()
+    }
+
+    /// Returns the rules of all selected roles without duplicates, in order of selectors and role names.
     fn gathered_rules(&self, name: &str, role: &Value) -> Vec<Value> {
         let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
             return Vec::new();

@@ -1,47 +1,70 @@
-//! What every namespace has: the service account `default`, and the certificate authority that pods trust.
-//!
-//! On a cluster two controllers make them, and make them again when they are deleted. There are none here, so the API
-//! does it itself, in the request that makes the namespace or deletes the object.
+//! The objects of every namespace: the service account controller creates the `ServiceAccount` `default`, the root CA
+//! publisher the `ConfigMap` `kube-root-ca.crt`. Both create their object again after it was deleted.
 
 use serde_json::{Value, json};
 
+use crate::admission::namespace_lifecycle::NAMESPACES;
+use crate::controllers::InternalController;
 use crate::endpoints::{Api, decode};
+use crate::meta;
 use crate::resource::Resource;
 
 const ACCOUNTS: &str = "serviceaccounts";
+const MAPS: &str = "configmaps";
 const DEFAULT: &str = "default";
 const ROOT_CA: &str = "kube-root-ca.crt";
 
 impl Api {
-    /// Puts into a new namespace what every one has.
-    pub(crate) fn furnish_namespace(&self, namespace: &str) {
-        self.make(ACCOUNTS, namespace, json!({"metadata": {"name": DEFAULT}}));
+    /// Creates the default objects of a namespace, unless the controller is delayed.
+    pub(crate) fn create_namespace_defaults(&self, namespace: &str) {
+        if !self.is_delayed(InternalController::NamespaceDefaults) {
+            self.create_defaults(namespace);
+        }
+    }
+
+    /// Creates a default object again after its removal.
+    pub(crate) fn recreate_namespace_defaults(&self, res: &Resource, namespace: &str, removed: &str) {
+        let name = removed.rsplit('/').next().unwrap_or_default();
+        if matches!(
+            (res.collection.as_str(), name),
+            (ACCOUNTS, DEFAULT) | (MAPS, ROOT_CA)
+        ) {
+            self.create_namespace_defaults(namespace);
+        }
+    }
+
+    /// Creates the missing default objects of all active namespaces.
+    pub(super) fn create_all_namespace_defaults(&self) {
+        let Ok(snapshot) = self.store.snapshot(NAMESPACES, "", None, None) else {
+            return;
+        };
+        for namespace in snapshot.objects.iter().filter(|it| !it.terminating) {
+            self.create_defaults(&namespace.key);
+        }
+    }
+
+    fn create_defaults(&self, namespace: &str) {
+        self.create_missing(
+            ACCOUNTS,
+            namespace,
+            DEFAULT,
+            json!({"metadata": {"name": DEFAULT}}),
+        );
         if let Some(pem) = &self.root_ca {
             let note = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints \
                         such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across \
                         distributions of Kubernetes clusters.";
             let annotations = json!({"kubernetes.io/description": note});
             let metadata = json!({"name": ROOT_CA, "annotations": annotations});
-            self.make(
-                "configmaps",
-                namespace,
-                json!({"metadata": metadata, "data": {"ca.crt": pem}}),
-            );
+            let map = json!({"metadata": metadata, "data": {"ca.crt": pem}});
+            self.create_missing(MAPS, namespace, ROOT_CA, map);
         }
     }
 
-    /// Puts it back when it was removed, unless the namespace goes too.
-    pub(crate) fn refurnish_namespace(&self, res: &Resource, namespace: &str, removed: &str) {
-        let name = removed.rsplit('/').next().unwrap_or_default();
-        if matches!(
-            (res.collection.as_str(), name),
-            (ACCOUNTS, DEFAULT) | ("configmaps", ROOT_CA)
-        ) {
-            self.furnish_namespace(namespace);
+    fn create_missing(&self, plural: &str, namespace: &str, name: &str, object: Value) {
+        if self.store.get(plural, &meta::key(namespace, name)).is_some() {
+            return;
         }
-    }
-
-    fn make(&self, plural: &str, namespace: &str, object: Value) {
         let Some(res) = self.registry().find("", "v1", plural) else {
             return;
         };
@@ -52,16 +75,16 @@ impl Api {
             decode::FieldValidation::Ignore,
             decode::Stage::Sent,
         );
-        let made = decoded.and_then(|d| self.create_object(&res, namespace, d.value, false));
-        // One that is there already is as good, and a namespace that goes needs none.
-        if let Err(error) = made
+        let created = decoded.and_then(|d| self.create_object(&res, namespace, d.value, false));
+        // AlreadyExists: a concurrent request created it. Forbidden, NotFound: the namespace is terminating or gone.
+        if let Err(error) = created
             && !matches!(error.code, 403 | 404 | 409)
         {
             tracing::error!(
                 resource = plural,
                 namespace,
                 error = error.message,
-                "Could not create an object of a namespace"
+                "Failed to create a default object of a namespace"
             );
         }
     }

@@ -244,7 +244,7 @@ impl Api {
     fn after_create(&self, res: &Resource, namespace: &str, name: &str) {
         self.update_quotas(res, namespace);
         if res.collection == "namespaces" {
-            self.furnish_namespace(name);
+            self.create_namespace_defaults(name);
         }
     }
 }

@@ -42,7 +42,7 @@ use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::storage::lag::Lag;
 use crate::storage::{Draft, Object, Store};
-use crate::{Options, registry};
+use crate::{InternalController, Options, registry};
 
 pub use crate::admission::dispatcher::Warnings;
 pub use render::{Body, Form};
@@ -76,6 +76,8 @@ pub struct Api {
     /// The namespaces that are being emptied.
     pub(crate) emptying: Mutex<BTreeSet<String>>,
     expiries: expiry::Expiries,
+    /// The internal controllers that run in steps only.
+    pub(crate) delayed: BTreeSet<InternalController>,
     /// True once every watch is to end.
     closing: watch_channel::Sender<bool>,
     /// Told when something else is served than before.
@@ -180,7 +182,7 @@ fn warned(outcome: Result<Reply>, warnings: Vec<String>) -> Result<Reply> {
 impl Api {
     /// An API with the namespaces and the service that every cluster has.
     #[must_use]
-    pub fn new(options: Options) -> Self {
+    pub(crate) fn new(options: Options) -> Self {
         let Options {
             env,
             history,
@@ -190,6 +192,7 @@ impl Api {
             service_account_admission,
             root_ca,
             services,
+            delayed,
         } = options;
         let api = Self {
             store: Store::new(history),
@@ -209,6 +212,7 @@ impl Api {
             quotas: Mutex::new(()),
             emptying: Mutex::default(),
             expiries: expiry::Expiries::default(),
+            delayed,
             closing: watch_channel::Sender::new(false),
             served: watch_channel::Sender::new(()),
         };
@@ -253,6 +257,7 @@ impl Api {
     }
 
     /// Ends every watch.
+    #[cfg(feature = "serve")]
     pub(crate) fn close_watches(&self) {
         self.closing.send_replace(true);
     }

@@ -24,6 +24,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 pub use body::ResponseBody;
 
 use crate::endpoints::Api;
+#[cfg(feature = "serve")]
 use crate::env::Env;
 use crate::status::ApiError;
 use crate::storage::lag::Lag;
@@ -63,10 +64,12 @@ impl ApiService {
     }
 
     /// Ends every watch, at this API service and at all others of the same store: the process is about to end.
+    #[cfg(feature = "serve")]
     pub(crate) fn close_watches(&self) {
         self.api.close_watches();
     }
 
+    #[cfg(feature = "serve")]
     pub(crate) fn env(&self) -> Env {
         self.api.env.clone()
     }

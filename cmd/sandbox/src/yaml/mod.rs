@@ -31,34 +31,33 @@ pub struct YamlError(String);
 /// Parses the first document of a body. The duplicates are messages of the server.
 pub fn parse(body: &[u8]) -> Result<Parsed, YamlError> {
     let text = String::from_utf8_lossy(body);
+    documents(&text)
+        .next()
+        .unwrap_or_else(|| Ok(Reader::default().into_parsed()))
+}
+
+/// Reads the documents of a stream one by one, and ends after the first malformed one.
+pub fn documents(text: &str) -> impl Iterator<Item = Result<Parsed, YamlError>> {
     let (ends_line, length) = (text.ends_with(['\n', '\r', ' ']), text.chars().count());
-    let mut reader = Reader::default();
-    for event in Parser::new_from_str(&text) {
-        let (event, span) = event.map_err(|error| Reader::broken(&error))?;
-        let line = span.start.line();
-        match event {
-            Event::DocumentEnd | Event::StreamEnd => break,
-            Event::Scalar(text, style, anchor, tag) => {
-                let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+    let mut events = Some(Parser::new_from_str(text));
+    std::iter::from_fn(move || {
+        let mut reader = Reader::default();
+        while let Some(event) = events.as_mut()?.next() {
+            let read = event.map_err(|error| Reader::broken(&error));
+            match read.and_then(|(event, span)| {
                 // A block scalar at the end of a body without a final line break has none either.
-                let text = match text.strip_suffix('\n') {
-                    Some(cut) if block && !ends_line && span.end.index() >= length => cut,
-                    _ => &text,
-                };
-                let quoted = style != ScalarStyle::Plain;
-                let value = scalar::read(text, quoted, tag.as_deref()).map_err(YamlError)?;
-                reader.put(value, anchor, line, text)?;
+                let cut = !ends_line && span.end.index() >= length;
+                reader.read(event, span.start.line(), cut)
+            }) {
+                Ok(false) => {}
+                Ok(true) => return Some(Ok(reader.into_parsed())),
+                Err(error) => {
+                    events = None;
+                    return Some(Err(error));
+                }
             }
-            Event::SequenceStart(anchor, _) => reader.open(Node::List(Vec::new()), anchor)?,
-            Event::MappingStart(anchor, _) => reader.open(Node::Map(Map::new(), None), anchor)?,
-            Event::SequenceEnd | Event::MappingEnd => reader.close(line)?,
-            Event::Alias(anchor) => reader.alias(anchor, line)?,
-            Event::Nothing | Event::StreamStart | Event::DocumentStart(_) => {}
         }
-    }
-    Ok(Parsed {
-        value: reader.root.unwrap_or_default(),
-        duplicates: reader.duplicates,
+        None
     })
 }
 
@@ -83,6 +82,36 @@ struct Reader {
 }
 
 impl Reader {
+    /// Reads one event. `cut` removes the final line break of a block scalar. Returns whether the event ends the document.
+    fn read(&mut self, event: Event<'_>, line: usize, cut: bool) -> Result<bool, YamlError> {
+        match event {
+            Event::DocumentEnd => return Ok(true),
+            Event::Scalar(text, style, anchor, tag) => {
+                let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                let text = match text.strip_suffix('\n') {
+                    Some(shorter) if block && cut => shorter,
+                    _ => &text,
+                };
+                let quoted = style != ScalarStyle::Plain;
+                let value = scalar::read(text, quoted, tag.as_deref()).map_err(YamlError)?;
+                self.put(value, anchor, line, text)?;
+            }
+            Event::SequenceStart(anchor, _) => self.open(Node::List(Vec::new()), anchor)?,
+            Event::MappingStart(anchor, _) => self.open(Node::Map(Map::new(), None), anchor)?,
+            Event::SequenceEnd | Event::MappingEnd => self.close(line)?,
+            Event::Alias(anchor) => self.alias(anchor, line)?,
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) => {}
+        }
+        Ok(false)
+    }
+
+    fn into_parsed(self) -> Parsed {
+        Parsed {
+            value: self.root.unwrap_or_default(),
+            duplicates: self.duplicates,
+        }
+    }
+
     fn broken(error: &ScanError) -> YamlError {
         let line = match error.marker().line() {
             0 | 1 => String::new(),

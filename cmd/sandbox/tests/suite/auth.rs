@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coxswain_sandbox::{ApiService, Authorization, Env, Options, Sandbox};
+use coxswain_sandbox::{ApiService, Authorization, Env, Sandbox};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -14,11 +14,11 @@ const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
 fn sandbox(authorization: Authorization) -> Sandbox {
     let start = jiff::Timestamp::from_second(1_800_000_000).expect("a time");
-    Sandbox::new(Options {
-        env: Env::starting_at(start, 7),
-        authorization,
-        ..Options::default()
-    })
+    Sandbox::builder()
+        .env(Env::starting_at(start, 7))
+        .authorization(authorization)
+        .start()
+        .expect("a sandbox")
 }
 
 /// A token of the account `default`.
@@ -123,10 +123,10 @@ async fn always_allow_still_requires_token() {
 
 #[tokio::test(start_paused = true)]
 async fn root_ca_is_published_to_every_namespace() {
-    let sandbox = Sandbox::new(Options {
-        root_ca: Some("pem".to_owned()),
-        ..Options::default()
-    });
+    let sandbox = Sandbox::builder()
+        .root_ca("pem".to_owned())
+        .start()
+        .expect("a sandbox");
     let api_service = sandbox.service();
     let map = format!("{MAPS}/kube-root-ca.crt");
     assert_eq!(get(&api_service, &map).await.1["data"]["ca.crt"], "pem");
@@ -202,15 +202,15 @@ async fn role_binding_applies_at_once() {
 async fn audit_records_requests_and_not_reviews() {
     let records = Arc::new(Mutex::new(Vec::new()));
     let log = records.clone();
-    let sandbox = Sandbox::new(Options {
-        authorization: Authorization::Rbac,
-        audit: Some(Box::new(move |it| {
+    let sandbox = Sandbox::builder()
+        .authorization(Authorization::Rbac)
+        .audit(Box::new(move |it| {
             let object = [it.group, it.resource, it.subresource, it.namespace, it.name].join("|");
             let line = format!("{} {} {object} {} {}", it.user, it.verb, it.path, it.allowed);
             log.lock().expect("no panic").push(line);
-        })),
-        ..Options::default()
-    });
+        }))
+        .start()
+        .expect("a sandbox");
     let api_service = sandbox.service();
     let token = token(&api_service, json!({})).await;
     assert_eq!(get_with(&api_service, &token, MAPS).await.0, 403);

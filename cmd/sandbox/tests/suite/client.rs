@@ -1,7 +1,7 @@
 //! A client that calls an API service directly.
 
 use bytes::Bytes;
-use coxswain_sandbox::{ApiService, Env, Limits, Options, ResponseBody, Sandbox};
+use coxswain_sandbox::{ApiService, Env, Limits, ResponseBody, Sandbox};
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
@@ -16,11 +16,11 @@ pub fn sandbox() -> Sandbox {
 /// A sandbox with a bounded history.
 pub fn sandbox_with(history: Limits) -> Sandbox {
     let start = jiff::Timestamp::from_second(1_800_000_000).expect("a time");
-    Sandbox::new(Options {
-        env: Env::starting_at(start, 7),
-        history,
-        ..Options::default()
-    })
+    Sandbox::builder()
+        .env(Env::starting_at(start, 7))
+        .history(history)
+        .start()
+        .expect("a sandbox")
 }
 
 /// Sends one request and reads the whole answer.

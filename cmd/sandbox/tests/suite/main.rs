@@ -11,5 +11,6 @@ mod pods;
 mod races;
 mod repeatable;
 mod sockets;
+mod steps;
 mod watch_timing;
 mod writes;

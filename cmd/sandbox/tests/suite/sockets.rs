@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_sandbox::{Options, Sandbox, Server};
+use coxswain_sandbox::{Sandbox, Server};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -54,7 +54,7 @@ async fn start_with_token() -> (
         .with_no_client_auth();
     let token = server.credentials().token.clone();
     let (stop, stopped) = oneshot::channel();
-    let service = Sandbox::new(Options::default()).service();
+    let service = Sandbox::builder().start().expect("a sandbox").service();
     let task = tokio::task::spawn(server.serve(service, async {
         let _ = stopped.await;
     }));

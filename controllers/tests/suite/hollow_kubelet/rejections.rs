@@ -68,10 +68,10 @@ impl RejectingTransport {
 
 fn rejecting(options: Options, reject: Reject) -> (Fixture, RejectingTransport) {
     let start = Timestamp::from_second(1_800_000_000).expect("a time");
-    let sandbox = Sandbox::new(SandboxOptions {
-        env: SandboxEnv::starting_at(start, 7),
-        ..SandboxOptions::default()
-    });
+    let sandbox = Sandbox::builder()
+        .env(SandboxEnv::starting_at(start, 7))
+        .start()
+        .expect("a sandbox");
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
     let service = RejectingTransport {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use coxswain_manager::client::{ClientError, Transport};
 use coxswain_manager::env::Clock;
 use coxswain_manager::object::{Key, Resource};
-use coxswain_sandbox::{Options, Sandbox, Server};
+use coxswain_sandbox::{Sandbox, Server};
 use prometheus::Registry;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -37,7 +37,7 @@ async fn connection_uses_the_kubeconfig_and_reports_errors() {
     unreachable_server.cluster_url = "https://127.0.0.1:1".parse().expect("a URL");
 
     let (stop, stopped) = oneshot::channel::<()>();
-    let service = Sandbox::new(Options::default()).service();
+    let service = Sandbox::builder().start().expect("a sandbox").service();
     let serving = server.serve(service, async {
         let _ = stopped.await;
     });

@@ -10,7 +10,7 @@ use coxswain_manager::client::{
 };
 use coxswain_manager::env::{Clock, Env, TaskSet};
 use coxswain_manager::object::{Key, Resource};
-use coxswain_sandbox::{ApiService, Authorization, Env as SandboxEnv, Options, ResponseBody, Sandbox};
+use coxswain_sandbox::{ApiService, Authorization, Env as SandboxEnv, ResponseBody, Sandbox};
 use coxswain_tests::Log;
 use futures_util::future::BoxFuture;
 use http::{Request, Response, header};
@@ -102,11 +102,11 @@ impl Service<Request<Body>> for Server {
 impl Fixture {
     fn new() -> Self {
         let start = Timestamp::from_second(1_800_000_000).expect("a time");
-        let sandbox = Sandbox::new(Options {
-            env: SandboxEnv::starting_at(start, 7),
-            authorization: Authorization::Rbac,
-            ..Options::default()
-        });
+        let sandbox = Sandbox::builder()
+            .env(SandboxEnv::starting_at(start, 7))
+            .authorization(Authorization::Rbac)
+            .start()
+            .expect("a sandbox");
         let tasks = TaskSet::new();
         let env = Env::starting_at(start, 7, &tasks);
         let server = Server {

@@ -308,12 +308,8 @@ async fn namespace_finalize_calls_webhook(c: Cluster) {
 /// The certificate must be for the DNS name of the Service.
 async fn service_client_config_uses_configured_address(_: Cluster) {
     let webhook = Webhook::start_as(&["hooks.default.svc"], |_, _| deny(&json!({"message": "called"}))).await;
-    let sandbox = Sandbox::new(Options {
-        services: [("default/hooks:443".to_owned(), webhook.address)]
-            .into_iter()
-            .collect(),
-        ..Options::default()
-    });
+    let services = [("default/hooks:443".to_owned(), webhook.address)];
+    let sandbox = Sandbox::builder().services(services).start().expect("a sandbox");
     let api = Api::new(kube::Client::new(sandbox.service(), "default"));
     let configurations = configurations("Validating");
     let configure = async |name: &str, port: Value| {

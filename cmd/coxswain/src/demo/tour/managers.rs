@@ -10,14 +10,14 @@ use coxswain_manager::client::{Client, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, Resource};
 use coxswain_manager::serve::Checks;
-use coxswain_sandbox::{Options, Sandbox};
+use coxswain_sandbox::Sandbox;
 use prometheus::Registry;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::TourError;
-use crate::demo::sandbox::create_crds;
+use crate::demo::sandbox::{SandboxError, create_crds};
 use crate::instance::{ManagerInstance, Transports};
 
 /// Each step takes a few seconds; a busy machine may need longer.
@@ -58,7 +58,7 @@ impl Managers {
         let Parsed::Run(config) = coxswain_config::parse(flags, known)? else {
             return Err(TourError::NoLeader);
         };
-        let sandbox = Sandbox::new(Options::default());
+        let sandbox = Sandbox::builder().start().map_err(SandboxError::Start)?;
         let transport = transport(&sandbox, env, &Registry::new())?;
         create_crds(&transport).await?;
         let mut managers = Self {
