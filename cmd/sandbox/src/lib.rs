@@ -25,7 +25,7 @@
 //!
 //! The path of a request mirrors the handler chain of kube-apiserver: `service` (`authn`, `authz`, routing, body limit)
 //! → `endpoints` (one file per verb: decoding, `patch`, `fieldmanager`, the strategies of `registry`, `admission`)
-//! → `storage` (commit, history) → `service` (`printers`, encoding).
+//! → `storage` (commit, history) → `service` (`printers`, encoding). [`faults`] injects faults in front of it.
 
 mod admission;
 mod apiextensions;
@@ -39,6 +39,7 @@ mod controllers;
 mod discovery;
 mod endpoints;
 mod env;
+pub mod faults;
 mod field;
 mod fieldmanager;
 mod meta;

@@ -5,6 +5,7 @@ mod auth;
 mod cli;
 mod client;
 mod definitions;
+mod faults;
 mod history;
 mod invariants;
 mod pods;

@@ -1,0 +1,150 @@
+//! A request as the fault layer sees it: the request info of kube-apiserver, without authentication.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::authz::{Attributes, On};
+use crate::endpoints::request::Query;
+
+/// A recorded request. Texts that do not apply are empty.
+#[derive(Debug, Clone)]
+pub struct RecordedRequest {
+    /// The verb of authorization, such as `get`, `watch` or `deletecollection`. For a path that is not a resource, the
+    /// method in lower case.
+    pub verb: String,
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Plural name of the resource.
+    pub resource: String,
+    /// Subresource, such as `status`.
+    pub subresource: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Name in the path or in a field selector. A create has its name in the body: see [`object_name`](Self::object_name).
+    pub name: String,
+    /// HTTP method.
+    pub method: Method,
+    /// Path, without the query.
+    pub path: String,
+    /// Query, without the question mark.
+    pub query: String,
+    /// The impersonated user, or the subject of a service account's token.
+    pub user: String,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Body.
+    pub body: Bytes,
+    /// Time of arrival.
+    pub at: Instant,
+}
+
+impl RecordedRequest {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the runtime's clock, which a test may have paused"
+    )]
+    pub(super) fn new(parts: &Parts, body: Bytes) -> Self {
+        let path = parts.uri.path();
+        let Attributes { verb, on } = Attributes::of(&parts.method, path, &Query::parse(&parts.uri));
+        let mut request = Self {
+            verb,
+            group: String::new(),
+            resource: String::new(),
+            subresource: String::new(),
+            namespace: String::new(),
+            name: String::new(),
+            method: parts.method.clone(),
+            path: path.to_owned(),
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            user: user(&parts.headers),
+            headers: parts.headers.clone(),
+            body,
+            at: Instant::now(),
+        };
+        if let On::Resource {
+            group,
+            resource,
+            subresource,
+            namespace,
+            name,
+        } = on
+        {
+            request.group = group;
+            request.resource = resource;
+            request.subresource = subresource;
+            request.namespace = namespace;
+            request.name = name;
+        }
+        request
+    }
+
+    /// Returns the JSON body, or null.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// Returns the name of the object: from the path, or from the body of a create.
+    #[must_use]
+    pub fn object_name(&self) -> String {
+        if self.name.is_empty() && self.verb == "create" {
+            crate::meta::name(&self.json()).to_owned()
+        } else {
+            self.name.clone()
+        }
+    }
+
+    /// Returns a header, or an empty text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name).and_then(|it| it.to_str().ok());
+        value.unwrap_or_default()
+    }
+
+    /// Returns the first value of a query parameter.
+    #[must_use]
+    pub fn parameter(&self, key: &str) -> Option<String> {
+        let mut pairs = form_urlencoded::parse(self.query.as_bytes());
+        pairs
+            .find(|(it, _)| it == key)
+            .map(|(_, value)| value.into_owned())
+    }
+
+    /// Returns the resource in the form of [`Matcher::resource`](super::Matcher::resource).
+    #[must_use]
+    pub fn full_resource(&self) -> String {
+        let mut text = self.resource.clone();
+        if !self.group.is_empty() {
+            text = format!("{text}.{}", self.group);
+        }
+        if !self.subresource.is_empty() {
+            text = format!("{text}/{}", self.subresource);
+        }
+        text
+    }
+
+    /// Reports whether the request changes objects.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        !matches!(self.method, Method::GET | Method::HEAD | Method::OPTIONS)
+    }
+}
+
+fn user(headers: &HeaderMap) -> String {
+    let header = |name: &str| headers.get(name).and_then(|it| it.to_str().ok());
+    if let Some(user) = header("impersonate-user") {
+        return user.to_owned();
+    }
+    let token = header("authorization").and_then(|it| it.strip_prefix("Bearer "));
+    let claims = token.and_then(|it| it.split('.').nth(1));
+    let claims = claims.and_then(|it| BASE64_URL_SAFE_NO_PAD.decode(it).ok());
+    let claims: Value = claims
+        .and_then(|it| serde_json::from_slice(&it).ok())
+        .unwrap_or_default();
+    claims["sub"].as_str().unwrap_or_default().to_owned()
+}
