@@ -43,6 +43,42 @@ pub struct FieldError {
     pub detail: String,
 }
 
+/// Adds errors to a list.
+pub(crate) trait Report {
+    /// See [`FieldError::required`].
+    fn required(&mut self, field: impl Into<String>, detail: impl Into<String>);
+    /// See [`FieldError::invalid`].
+    fn invalid(&mut self, field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>);
+    /// See [`FieldError::duplicate`].
+    fn duplicate(&mut self, field: impl Into<String>, value: impl Into<Value>);
+    /// See [`FieldError::not_supported`].
+    fn not_supported(&mut self, field: impl Into<String>, value: impl Into<Value>, known: &[&'static str]);
+    /// See [`FieldError::forbidden`].
+    fn forbidden(&mut self, field: impl Into<String>, detail: impl Into<String>);
+}
+
+impl Report for Vec<FieldError> {
+    fn required(&mut self, field: impl Into<String>, detail: impl Into<String>) {
+        self.push(FieldError::required(field, detail));
+    }
+
+    fn invalid(&mut self, field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) {
+        self.push(FieldError::invalid(field, value, detail));
+    }
+
+    fn duplicate(&mut self, field: impl Into<String>, value: impl Into<Value>) {
+        self.push(FieldError::duplicate(field, value));
+    }
+
+    fn not_supported(&mut self, field: impl Into<String>, value: impl Into<Value>, known: &[&'static str]) {
+        self.push(FieldError::not_supported(field, value, known));
+    }
+
+    fn forbidden(&mut self, field: impl Into<String>, detail: impl Into<String>) {
+        self.push(FieldError::forbidden(field, detail));
+    }
+}
+
 /// Removes duplicate errors, and keeps the order.
 pub fn distinct(mut errors: Vec<FieldError>) -> Vec<FieldError> {
     if errors.len() > 1 {

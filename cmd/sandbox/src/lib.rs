@@ -42,6 +42,7 @@ mod env;
 pub mod faults;
 mod field;
 mod fieldmanager;
+mod generated;
 mod meta;
 mod openapi;
 mod patch;

@@ -130,6 +130,12 @@ impl Resource {
             )
     }
 
+    /// Whether clients can only get and list it.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.custom.is_none() && self.collection == "componentstatuses"
+    }
+
     /// `pods` or `deployments.apps`, as error messages name a resource.
     #[must_use]
     pub fn qualified(&self) -> String {

@@ -7,6 +7,7 @@ mod cluster;
 mod concurrency;
 mod discovery;
 mod expect;
+mod kinds;
 mod kubectl;
 mod limits;
 mod lists;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
             cluster::tests(),
             concurrency::tests(),
             discovery::tests(),
+            kinds::tests(),
             kubectl::tests(),
             limits::tests(),
             lists::tests(),

@@ -1,4 +1,4 @@
-//! `/api` and `/apis` with all that is below them in one document, for those who ask for it.
+//! Aggregated discovery: `/api` and `/apis` with all groups, versions and resources in one document.
 
 use std::borrow::Borrow;
 

@@ -1,4 +1,4 @@
-//! The large documents, made when they are first asked for and kept as they are sent.
+//! A cache of the large documents: each is built on its first request and kept in its encoded form.
 //!
 //! They belong to one registry. The next one takes over what has not changed, so that a new CRD costs no more than the
 //! document of its own group.
@@ -55,7 +55,7 @@ impl Document {
 }
 
 impl Documents {
-    /// What a registry of other resources can keep: the documents of groups in which nothing has changed.
+    /// The documents that another set of resources can keep: the documents of groups in which nothing has changed.
     #[must_use]
     pub fn for_next(&self, before: &[Arc<Resource>], after: &[Arc<Resource>]) -> Self {
         let changing: BTreeSet<String> = [before, after].into_iter().flat_map(custom_paths).collect();

@@ -1,4 +1,4 @@
-//! What the server offers: the documents that clients read before they send anything else.
+//! Discovery: the documents by which clients find groups, versions, resources and verbs.
 //!
 //! All of them are computed from the resources that are served at the moment, so that a CRD shows up as soon as it
 //! is served and nothing is listed that is not. Resources are given in any order; groups, versions and resources go
@@ -60,6 +60,3 @@ fn group_entry<R: Borrow<Resource>>(resources: &[R], group: &str) -> Value {
         .collect();
     json!({"name": group, "preferredVersion": versions.first(), "versions": versions})
 }
-
-#[cfg(test)]
-mod tests;

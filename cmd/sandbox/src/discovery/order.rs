@@ -4,30 +4,8 @@ use std::borrow::Borrow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::generated;
 use crate::resource::Resource;
-
-/// Groups of the real server by falling priority. Custom groups follow.
-const BUILT_IN: [&str; 19] = [
-    "apiregistration.k8s.io",
-    "apps",
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "storage.k8s.io",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "scheduling.k8s.io",
-    "coordination.k8s.io",
-    "node.k8s.io",
-    "discovery.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-];
 
 /// All groups but core.
 pub fn groups<R: Borrow<Resource>>(resources: &[R]) -> Vec<&str> {
@@ -59,11 +37,11 @@ pub fn groups_by_name<R: Borrow<Resource>>(resources: &[R]) -> Vec<&str> {
     groups
 }
 
+/// The place of a built-in group in discovery. Custom groups follow.
 fn rank(group: &str) -> usize {
-    BUILT_IN
-        .iter()
-        .position(|known| *known == group)
-        .unwrap_or(BUILT_IN.len())
+    let resources = generated::resources();
+    let place = resources.iter().position(|resource| resource.group == group);
+    place.unwrap_or(resources.len())
 }
 
 /// The versions of a group, the preferred one first.

@@ -7,19 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
+use crate::generated;
 use crate::resource::Resource;
 
-const VERBS: &[&str] = &[
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
-/// The same for custom resources, in the order in which the real server lists them.
+/// The verbs of custom resources, in the order in which the real server lists them.
 const CUSTOM_VERBS: &[&str] = &[
     "delete",
     "deletecollection",
@@ -32,10 +23,9 @@ const CUSTOM_VERBS: &[&str] = &[
 ];
 /// The same while the definition is going away.
 const LEAVING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
-const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
 
-/// A subresource: what stands behind the slash, what it can do, and the kind it speaks.
+/// A subresource: its name, its verbs, and the kind of its bodies.
 pub(crate) struct Subresource {
     pub name: &'static str,
     pub verbs: &'static [&'static str],
@@ -74,7 +64,7 @@ pub fn resource_list<R: Borrow<Resource>>(resources: &[R], group: &str, version:
 }
 
 /// By what clients see that objects are stored in another version than before: a part of the hash of the one that they
-/// are stored in. What is not stored has none, and what is stored in a version that is not served shows none.
+/// are stored in. A resource that is not stored, or is stored in a version that is not served, has no hash.
 fn stored<R: Borrow<Resource>>(resources: &[R], resource: &Resource) -> Option<String> {
     let mut resources = resources.iter().map(Borrow::borrow);
     let shown = resource.custom.is_none()
@@ -142,78 +132,52 @@ fn entries(resource: &Resource) -> Vec<Value> {
     std::iter::once(main).chain(below).collect()
 }
 
-/// What can be done with the resource itself.
+/// The verbs of the resource itself.
 pub(crate) fn verbs(resource: &Resource) -> &'static [&'static str] {
-    match (
-        &resource.custom,
-        resource.group.as_str(),
-        resource.plural.as_str(),
-    ) {
-        (Some(custom), ..) if custom.terminating => LEAVING_VERBS,
-        (Some(_), ..) => CUSTOM_VERBS,
-        _ if resource.is_review() => &["create"],
-        // Namespaces go one by one.
-        (None, "", "namespaces") => NAMESPACE_VERBS,
-        _ => VERBS,
+    match &resource.custom {
+        Some(custom) if custom.terminating => LEAVING_VERBS,
+        Some(_) => CUSTOM_VERBS,
+        None => data(resource).map_or(&[], |data| &data.verbs),
     }
 }
 
+fn data(resource: &Resource) -> Option<&'static generated::Resource> {
+    generated::resource(&resource.group, &resource.version, &resource.plural)
+}
+
+/// Subresources of built-in resources that are not served.
+const NOT_SERVED: [&str; 7] = [
+    "approval",
+    "attach",
+    "exec",
+    "log",
+    "portforward",
+    "proxy",
+    "resize",
+];
+
 /// The subresources, in the order in which they are listed: by name, but status first for custom resources.
 pub(crate) fn subresources(resource: &Resource) -> Vec<Subresource> {
-    let mut all = Vec::new();
-    if resource.status {
-        all.push(Subresource {
-            name: "status",
-            verbs: SUBRESOURCE_VERBS,
-            kind: None,
-        });
-    }
-    if resource.scale.is_some() {
-        let kind = Some(["autoscaling", "v1", "Scale"]);
-        all.push(Subresource {
-            name: "scale",
-            verbs: SUBRESOURCE_VERBS,
-            kind,
-        });
-    }
     if resource.custom.is_none() {
-        match (resource.group.as_str(), resource.plural.as_str()) {
-            ("", "pods") => {
-                let binding = Some(["", "v1", "Binding"]);
-                let eviction = Some(["policy", "v1", "Eviction"]);
-                all.push(Subresource {
-                    name: "binding",
-                    verbs: &["create"],
-                    kind: binding,
-                });
-                all.push(Subresource {
-                    name: "ephemeralcontainers",
-                    verbs: SUBRESOURCE_VERBS,
-                    kind: None,
-                });
-                all.push(Subresource {
-                    name: "eviction",
-                    verbs: &["create"],
-                    kind: eviction,
-                });
-            }
-            ("", "serviceaccounts") => {
-                all.push(Subresource {
-                    name: "token",
-                    verbs: &["create"],
-                    kind: Some(["authentication.k8s.io", "v1", "TokenRequest"]),
-                });
-            }
-            ("", "namespaces") => {
-                all.push(Subresource {
-                    name: "finalize",
-                    verbs: &["update"],
-                    kind: None,
-                });
-            }
-            _ => {}
-        }
-        all.sort_by_key(|sub| sub.name);
+        let all = data(resource).map_or(&[][..], |data| &data.subresources);
+        let served = all.iter().filter(|sub| !NOT_SERVED.contains(&sub.name));
+        let own = [resource.group.as_str(), &resource.version, &resource.kind];
+        return served
+            .map(|sub| Subresource {
+                name: sub.name,
+                verbs: &sub.verbs,
+                kind: Some(sub.kind).filter(|kind| *kind != own),
+            })
+            .collect();
     }
-    all
+    let status = resource.status.then_some(("status", None));
+    let scale = resource.scale.as_ref();
+    let scale = scale.map(|_| ("scale", Some(["autoscaling", "v1", "Scale"])));
+    let all = status.into_iter().chain(scale);
+    all.map(|(name, kind)| Subresource {
+        name,
+        verbs: SUBRESOURCE_VERBS,
+        kind,
+    })
+    .collect()
 }

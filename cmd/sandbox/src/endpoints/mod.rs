@@ -283,6 +283,9 @@ impl Api {
         use http::Method;
         self.expire_events();
         let named = call.name.is_some();
+        if call.res.is_read_only() && (call.watch || method != Method::GET) {
+            return Err(ApiError::method_not_allowed());
+        }
         if call.watch && (subresource, method) == (None, &Method::GET) && !call.res.is_review() {
             return self.watch(call).await;
         }

@@ -34,22 +34,6 @@ use entries::Entry;
 use fields::Fields;
 use validate::Repeated;
 
-/// How the list in a field of a built-in type merges when it is applied, as it is published: `set` or `map`, and the keys.
-#[must_use]
-pub fn list_type(short_name: &str, field: &str) -> Option<(&'static str, &'static [&'static str])> {
-    match lists::of(short_name, field) {
-        lists::Topology::Atomic => None,
-        lists::Topology::Set => Some(("set", &[])),
-        lists::Topology::Keyed(keys) => Some(("map", keys)),
-    }
-}
-
-/// Whether objects of a built-in type are one value.
-#[must_use]
-pub fn is_atomic(short_name: &str) -> bool {
-    lists::is_atomic_type(short_name)
-}
-
 /// Who writes.
 #[derive(Debug, Clone)]
 pub struct Writer {
@@ -154,8 +138,8 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
     for entry in &mut managed {
         // Who wrote another version has what that one calls its fields.
         let theirs = registry::other_version(res, &entry.api_version).map(|other| {
-            let [old, new] = [old, new].map(|object| registry::converted(res, &other, object));
-            changes(&other, writer, &old, &new)
+            let [old, new] = [old, new].map(|object| registry::converted(res, other, object));
+            changes(other, writer, &old, &new)
         });
         let diff = theirs.as_ref().unwrap_or(&diff);
         for taken in [&diff.removed, &diff.modified, &diff.added] {

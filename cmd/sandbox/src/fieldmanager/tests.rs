@@ -11,8 +11,8 @@ use crate::registry;
 use crate::resource::Resource;
 
 fn resource(kind: &str) -> Resource {
-    let mut all = registry::all().into_iter();
-    all.find(|r| r.kind == kind).expect("a kind")
+    let mut all = registry::all().iter();
+    all.find(|r| r.kind == kind).expect("a kind").clone()
 }
 
 fn set(value: Value) -> Fields {

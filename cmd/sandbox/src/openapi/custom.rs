@@ -1,9 +1,9 @@
-//! The schemas of custom resources, as their definitions give them, with what all kinds have.
+//! The schemas of custom resources: the structural schema of the CRD with `apiVersion`, `kind` and `metadata`.
 
 use serde_json::{Map, Value, json};
 
 use crate::openapi::Version;
-use crate::openapi::builtin::{META, type_field};
+use crate::openapi::builtin::META;
 use crate::resource::Resource;
 
 /// The name of a custom kind's schema: `com.example.v1.Widget`.
@@ -18,23 +18,15 @@ pub(super) fn schemas(resource: &Resource, version: Version) -> [(String, Value)
     let gvk = |kind: &str| json!([{"group": resource.group, "version": resource.version, "kind": kind}]);
     let mut object = object(resource, version);
     object["x-kubernetes-group-version-kind"] = gvk(&resource.kind);
-    let (kind, list_kind) = (&resource.kind, &resource.list_kind);
+    let list_kind = &resource.list_kind;
     let mut list = json!({
-        "description": format!("{list_kind} is a list of {kind}"),
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": type_field("apiVersion"),
-            "items": {
-                "description": format!(
-                    "List of {}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md",
-                    resource.plural
-                ),
-                "type": "array",
-                "items": version.reference(&item),
-            },
-            "kind": type_field("kind"),
-            "metadata": metadata(version, "ListMeta", "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds"),
+            "apiVersion": {"type": "string"},
+            "items": {"type": "array", "items": version.reference(&item)},
+            "kind": {"type": "string"},
+            "metadata": metadata(version, "ListMeta"),
         },
         "x-kubernetes-group-version-kind": gvk(list_kind),
     });
@@ -72,35 +64,18 @@ fn preserves(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == true
 }
 
-fn metadata(version: Version, kind: &str, description: &str) -> Value {
+fn metadata(version: Version, kind: &str) -> Value {
     let reference = version.reference(&format!("{META}.{kind}"));
     match version {
-        Version::V2 => {
-            let mut place = reference;
-            place["description"] = description.into();
-            place
-        }
-        Version::V3 => json!({"allOf": [reference], "description": description}),
+        Version::V2 => reference,
+        Version::V3 => json!({"allOf": [reference]}),
     }
-}
-
-fn object_meta(version: Version) -> Value {
-    metadata(
-        version,
-        "ObjectMeta",
-        "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
-    )
 }
 
 fn add_object_fields(schema: &mut Value, version: Version) {
-    let fields = [
-        ("apiVersion", type_field("apiVersion")),
-        ("kind", type_field("kind")),
-        ("metadata", object_meta(version)),
-    ];
-    for (field, place) in fields {
-        set_property(schema, field, place);
-    }
+    set_property(schema, "apiVersion", json!({"type": "string"}));
+    set_property(schema, "kind", json!({"type": "string"}));
+    set_property(schema, "metadata", metadata(version, "ObjectMeta"));
 }
 
 fn set_property(schema: &mut Value, field: &str, place: Value) {
@@ -120,22 +95,7 @@ fn embed(schema: &mut Value, version: Version) {
     if schema["x-kubernetes-embedded-resource"] != true || (version == Version::V2 && preserves(schema)) {
         return;
     }
-    let described = |field: &str, text: &str| {
-        let mut place = type_field(field);
-        place["description"] = text.into();
-        place
-    };
-    let conventions =
-        "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
-    let version_text = format!(
-        "apiVersion defines the versioned schema of this representation of an object. {conventions}#resources"
-    );
-    let kind_text = format!(
-        "kind is a string value representing the type of this object. In CamelCase. {conventions}#types-kinds"
-    );
-    set_property(schema, "apiVersion", described("apiVersion", &version_text));
-    set_property(schema, "kind", described("kind", &kind_text));
-    set_property(schema, "metadata", object_meta(version));
+    add_object_fields(schema, version);
     if let Some(schema) = schema.as_object_mut() {
         let required = schema.entry("required").or_insert_with(|| json!([]));
         if let Some(required) = required.as_array_mut() {
@@ -189,7 +149,7 @@ fn unfold_here(schema: &mut Value) {
     }
 }
 
-/// What version 2 has words for, and its clients can bear: a place that may be null, or keeps what it does not know, may
+/// The part of a schema that version 2 can express and its clients accept: a place that may be null, or keeps what it does not know, may
 /// hold anything.
 fn to_v2(schema: &Value) -> Value {
     let Some(map) = schema.as_object() else {
@@ -237,61 +197,4 @@ fn to_v2(schema: &Value) -> Value {
         out.remove("type");
     }
     Value::Object(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn version_2_leaves_open_what_it_cannot_say() {
-        let schema = json!({
-            "type": "object",
-            "required": ["a", "b"],
-            "properties": {
-                "a": {"type": "object", "nullable": true, "properties": {"x": {"type": "string"}}},
-                "b": {"type": "array", "items": {"type": "string", "default": "d"}},
-                "c": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"x": {}}},
-                "d": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
-            },
-        });
-        assert_eq!(
-            to_v2(&schema),
-            json!({
-                "type": "object",
-                "required": ["b"],
-                "properties": {
-                    "a": {},
-                    "b": {"type": "array", "items": {"type": "string"}},
-                    "c": {"x-kubernetes-preserve-unknown-fields": true},
-                    "d": {"x-kubernetes-int-or-string": true},
-                },
-            })
-        );
-    }
-
-    #[test]
-    fn version_3_says_what_a_number_or_a_text_is() {
-        let either = json!([{"type": "integer"}, {"type": "string"}]);
-        let port = json!({"x-kubernetes-int-or-string": true});
-        let schema = json!({"properties": {"port": port, "done": {"x-kubernetes-int-or-string": true, "anyOf": either}}});
-        let unfolded = unfold(&schema);
-        assert_eq!(unfolded["properties"]["port"]["anyOf"], either);
-        assert_eq!(unfolded["properties"]["done"], schema["properties"]["done"]);
-    }
-
-    #[test]
-    fn a_resource_inside_of_another_has_what_all_have() {
-        let mut schema =
-            json!({"properties": {"template": {"type": "object", "x-kubernetes-embedded-resource": true}}});
-        embed(&mut schema, Version::V3);
-        let template = &schema["properties"]["template"];
-        assert_eq!(template["required"], json!(["kind", "apiVersion"]));
-        let fields: Vec<&String> = template["properties"]
-            .as_object()
-            .expect("fields")
-            .keys()
-            .collect();
-        assert_eq!(fields, ["apiVersion", "kind", "metadata"]);
-    }
 }

@@ -1,4 +1,4 @@
-//! `OpenAPI`: which operations there are, on which kind, with which parameters, and what the fields of each kind are.
+//! `OpenAPI`: operations, their kinds and parameters, and the fields of each kind.
 //!
 //! Clients need it to explain kinds, to see that the server validates fields, and to compute patches. Version 3 is a
 //! document for each group and version, found through an index whose links carry a hash, by which clients cache.

@@ -10,7 +10,7 @@ use crate::openapi::builtin::META;
 use crate::openapi::{Version, builtin, custom, openapi_v3_path};
 use crate::resource::Resource;
 
-/// What every document refers to.
+/// Types that every document refers to.
 pub(super) const ALWAYS: [&str; 3] = [
     "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
     "io.k8s.apimachinery.pkg.apis.meta.v1.Patch",
@@ -30,7 +30,7 @@ const PATCHES: [&str; 4] = [
     "application/strategic-merge-patch+json",
 ];
 
-/// The parameters of each action, with the type of those that are no texts.
+/// The parameters of each action, with the type of those that are not strings.
 const LIST: &[&str] = &[
     "allowWatchBookmarks:boolean",
     "continue",
@@ -53,11 +53,11 @@ const DELETE: &[&str] = &[
 const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
 const PATCH: &[&str] = &["dryRun", "fieldManager", "fieldValidation", "force:boolean"];
 
-/// An operation: what is done, on what, with which kind.
+/// An operation on a path of a resource.
 struct Operation<'a> {
     resource: &'a Resource,
     action: Action,
-    /// What stands behind the name, and the kind it speaks if that is another.
+    /// The subresource, if the path has one.
     sub: Option<&'a Subresource>,
     /// Whether the path goes through all namespaces.
     everywhere: bool,
@@ -223,7 +223,7 @@ fn path_item(
     in_path: &[&str],
     version: Version,
 ) -> Value {
-    // What all operations of a path take stands once, above them.
+    // Parameters of all operations of a path are written once, above them.
     let custom = resource.custom.is_some();
     let of = |action: &Action| action.parameters(custom);
     let first = actions.first().map(of).unwrap_or_default();
@@ -242,18 +242,10 @@ fn path_item(
         };
         item.insert(action.method().to_owned(), operation.document(&common));
     }
-    let described = |name: &&str| {
-        let description = match *name {
-            "namespace" => "object name and auth scope, such as for teams and projects".to_owned(),
-            _ => format!("name of the {}", resource.kind),
-        };
-        let mut parameter = version.parameter(name, "path");
-        parameter["description"] = description.into();
-        parameter
-    };
     let shared = common.iter().chain(&["pretty"]);
     let shared = shared.map(|name| version.parameter(name, "query"));
-    let parameters = in_path.iter().map(described).chain(shared).collect();
+    let in_path = in_path.iter().map(|name| version.parameter(name, "path"));
+    let parameters = in_path.chain(shared).collect();
     item.insert("parameters".to_owned(), parameters);
     Value::Object(item)
 }
@@ -271,7 +263,6 @@ impl Operation<'_> {
             .collect();
         let mut operation = json!({
             "tags": [self.tag()],
-            "description": self.description(),
             "operationId": self.id(),
             "parameters": parameters,
             "x-kubernetes-action": self.action.name(),
@@ -418,29 +409,6 @@ impl Operation<'_> {
                 .unwrap_or(group)
                 .split('.')
                 .collect(),
-        }
-    }
-
-    fn description(&self) -> String {
-        let kind = &self.resource.kind;
-        let sub = self
-            .sub
-            .map(|sub| format!(" {} of", sub.name))
-            .unwrap_or_default();
-        let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
-            "an"
-        } else {
-            "a"
-        };
-        match self.action {
-            Action::List if self.resource.custom.is_some() => format!("list objects of kind {kind}"),
-            Action::List => format!("list or watch objects of kind {kind}"),
-            Action::Post => format!("create{sub} {article} {kind}"),
-            Action::DeleteCollection => format!("delete collection of {kind}"),
-            Action::Get => format!("read{sub} the specified {kind}"),
-            Action::Put => format!("replace{sub} the specified {kind}"),
-            Action::Delete => format!("delete {article} {kind}"),
-            Action::Patch => format!("partially update{sub} the specified {kind}"),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The schemas of built-in types in the words of each version.
+//! Translation of the schemas of built-in types to each version of `OpenAPI`.
 
 use serde_json::{Map, Value, json};
 
 use crate::openapi::Version;
 
-/// As version 3 has it. There a reference stands alone: what else is said about the place goes around it.
+/// The schema in version 3, where a reference has no siblings: other keywords go around it.
 pub(super) fn to_v3(name: &str, schema: &Value) -> Value {
     let either = match name {
         "io.k8s.apimachinery.pkg.api.resource.Quantity" => json!([{"type": "string"}, {"type": "number"}]),
@@ -26,6 +26,17 @@ fn walk_v3(schema: &Value) -> Value {
                 .iter()
                 .map(|(key, below)| (key.clone(), walk_v3(below)))
                 .collect();
+            // The reference of a field goes into `allOf` even if it is alone.
+            for (_, field) in out
+                .get_mut("properties")
+                .and_then(Value::as_object_mut)
+                .into_iter()
+                .flatten()
+            {
+                if field.get("$ref").is_some() {
+                    *field = json!({"allOf": [field.take()]});
+                }
+            }
             if let Some(Value::String(reference)) = out.get("$ref") {
                 let name = reference.rsplit('/').next().unwrap_or_default().to_owned();
                 let reference = Version::V3.reference(&name);
@@ -50,7 +61,7 @@ pub(super) fn to_v2(schema: &Value) -> Value {
             map.iter()
                 .filter(|(key, _)| keep(key))
                 .map(|(key, below)| {
-                    // The names of fields are no words of the schema.
+                    // The names of fields are not keywords.
                     let below = match below {
                         Value::Object(fields) if key == "properties" => fields
                             .iter()

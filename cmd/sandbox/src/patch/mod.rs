@@ -22,14 +22,6 @@ use crate::schema::{self, TypeRef};
 /// The most operations a JSON patch may have.
 pub const MAX_OPERATIONS: usize = 10_000;
 
-/// How a field of a built-in type merges in a strategic merge patch, by the short name of the type: the strategies, with
-/// commas between, and the merge key. Both may be empty.
-#[must_use]
-pub fn merge_rule(short_name: &str, field: &str) -> (&'static str, &'static str) {
-    let rule = merge_keys::rule(short_name, field);
-    (rule.strategies, rule.key)
-}
-
 /// A patch format, by its media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchType {

@@ -1,67 +1,111 @@
-//! Column definitions: the heading, the type, and whether a column is shown only in wide output.
+//! A column of a table: heading, type, width, and the cell of an object.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// One column of a table.
-#[derive(Debug, Clone, Copy)]
+use crate::printers::duration::{age, since};
+use crate::printers::read::{count, flag, int, joined, list, scalar, text, text_or};
+use crate::printers::selector::{labels, selector};
+
+/// One column of a built-in kind.
+#[derive(Clone, Copy)]
 pub struct Column {
     /// Heading; clients print it in capitals.
     pub name: &'static str,
     /// `string`, `integer`, `number`, `boolean` or `date`.
-    pub kind: &'static str,
-    /// What it means, in a few words.
-    pub description: &'static str,
+    kind: &'static str,
     /// 0 is shown always, more only in wide output.
-    pub priority: i64,
+    priority: i64,
+    cell: Cell,
 }
 
-/// A column that is always shown.
-pub const fn column(name: &'static str, kind: &'static str, description: &'static str) -> Column {
-    Column {
-        name,
-        kind,
-        description,
-        priority: 0,
-    }
+/// The source of a cell. Paths are JSON pointers.
+#[derive(Clone, Copy)]
+pub enum Cell {
+    Age,
+    /// The time since a timestamp; `<none>` if it is not set.
+    Since(&'static str),
+    Text(&'static str),
+    /// A string, or the second text if it is empty.
+    TextOr(&'static str, &'static str),
+    /// A quantity or an int-or-string, or the second text if it is not set.
+    ScalarOr(&'static str, &'static str),
+    Int(&'static str),
+    Flag(&'static str),
+    /// The number of entries of a list or map.
+    Count(&'static str),
+    /// A field of all items of a list.
+    Joined(&'static str, &'static str),
+    /// A map of labels.
+    Labels(&'static str),
+    /// A label selector.
+    Selector(&'static str),
+    /// Computed from the whole object.
+    Number(fn(&Value) -> i64),
+    Of(fn(&Value) -> String),
+    /// Computed from the whole object and the present.
+    At(fn(&Value, Timestamp) -> String),
 }
 
 /// A string column that is always shown.
-pub const fn string(name: &'static str, description: &'static str) -> Column {
-    column(name, "string", description)
-}
-
-/// An integer column that is always shown.
-pub const fn integer(name: &'static str, description: &'static str) -> Column {
-    column(name, "integer", description)
-}
-
-/// A string column of wide output.
-pub const fn wide(name: &'static str, description: &'static str) -> Column {
+pub const fn column(name: &'static str, cell: Cell) -> Column {
     Column {
         name,
         kind: "string",
-        description,
-        priority: 1,
+        priority: 0,
+        cell,
     }
 }
 
-/// The name of the object.
-pub const NAME: Column = string("Name", "Name of the object.");
-/// Its age.
-pub const AGE: Column = string("Age", "Time since the object was created.");
-/// Names of a template's containers.
-pub const CONTAINERS: Column = wide("Containers", "Names of the template's containers.");
-/// Images of a template's containers.
-pub const IMAGES: Column = wide("Images", "Images of the template's containers.");
-/// A label selector.
-pub const SELECTOR: Column = wide("Selector", "Labels by which pods are selected.");
+/// An integer column that is always shown.
+pub const fn integer(name: &'static str, path: &'static str) -> Column {
+    column(name, Cell::Int(path)).of_type("integer")
+}
+
+/// A string column of wide output.
+pub const fn wide(name: &'static str, cell: Cell) -> Column {
+    Column {
+        priority: 1,
+        ..column(name, cell)
+    }
+}
+
+pub const NAME: Column = column("Name", Cell::Text("/metadata/name"));
+pub const AGE: Column = column("Age", Cell::Age);
 
 impl Column {
-    /// As it stands in `columnDefinitions`.
+    pub const fn of_type(self, kind: &'static str) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// An entry of `columnDefinitions`.
     pub fn definition(&self) -> Value {
         // Clients find the column to link or to sort by through the format, not through the heading.
         let format = if self.name == NAME.name { "name" } else { "" };
-        definition(self.name, self.kind, format, self.description, self.priority)
+        definition(self.name, self.kind, format, "", self.priority)
+    }
+
+    /// The cell of an object.
+    pub fn cell(&self, object: &Value, now: Timestamp) -> Value {
+        match self.cell {
+            Cell::Age => age(object, now).into(),
+            Cell::Since(path) => match object.pointer(path).filter(|time| !time.is_null()) {
+                Some(time) => since(Some(time), now).into(),
+                None => "<none>".into(),
+            },
+            Cell::Text(path) => text(object, path).into(),
+            Cell::TextOr(path, none) => text_or(object, path, none).into(),
+            Cell::ScalarOr(path, none) => scalar(object, path).unwrap_or_else(|| none.to_owned()).into(),
+            Cell::Int(path) => int(object, path).into(),
+            Cell::Flag(path) => flag(object, path).into(),
+            Cell::Count(path) => count(object, path).into(),
+            Cell::Joined(path, field) => joined(list(object, path), field).into(),
+            Cell::Labels(path) => labels(object.pointer(path)).into(),
+            Cell::Selector(path) => selector(object.pointer(path)).into(),
+            Cell::Number(cell) => cell(object).into(),
+            Cell::Of(cell) => cell(object).into(),
+            Cell::At(cell) => cell(object, now).into(),
+        }
     }
 }
 

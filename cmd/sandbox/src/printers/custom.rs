@@ -21,7 +21,7 @@ impl Columns {
             name: AGE.name.to_owned(),
             kind: "date".to_owned(),
             format: String::new(),
-            description: AGE.description.to_owned(),
+            description: String::new(),
             priority: 0,
             json_path: ".metadata.creationTimestamp".to_owned(),
         }];

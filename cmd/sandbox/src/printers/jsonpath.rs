@@ -3,7 +3,7 @@
 //!
 //! Two dialects exist; this is the one of Kubernetes, with its corners: a dot in a key is escaped as `\.` (also
 //! inside `['a\.b']`), comparing values of different types is an error, and so is an index out of range. A missing
-//! key is no error, it finds nothing.
+//! key finds nothing and is not an error.
 
 mod parse;
 

@@ -1,88 +1,148 @@
-//! Which kind is shown by which columns.
+//! The table printer of each built-in kind: its columns, as the printers of a real API server have them.
 
-mod batch;
-mod core;
+mod cells;
 mod event;
-mod node;
 mod pod;
-mod policy;
-mod service;
-mod workload;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::printers::column::{Column, NAME, column};
+use crate::printers::column::Cell::{
+    At, Count, Flag, Int, Joined, Labels, Number, Of, ScalarOr, Selector, Since, Text, TextOr,
+};
+use crate::printers::column::{AGE, Column, NAME, column, integer, wide};
 use crate::printers::custom;
-use crate::printers::read::{text, text_or};
 
-/// The columns of a built-in kind, and how its cells come about.
-struct Kind {
-    columns: &'static [Column],
-    cells: fn(&Value, Timestamp) -> Vec<Value>,
-}
-
-/// How the objects of a resource are shown.
+/// The columns of a resource.
 pub enum Printer {
-    /// By the columns of a CRD.
+    /// Those of a CRD.
     Custom(custom::Columns),
-    /// By the columns of a built-in kind.
-    BuiltIn(BuiltIn),
+    /// Those of a built-in kind.
+    BuiltIn(&'static [Column]),
 }
-
-/// The columns of a built-in kind.
-pub struct BuiltIn(&'static Kind);
 
 /// For kinds without columns of their own. The real server sends the timestamp here, not the age.
-static PLAIN: Kind = Kind {
-    columns: &[NAME, column("Created At", "date", "When the object was created.")],
-    cells: |object, _| {
-        let created = text_or(object, "/metadata/creationTimestamp", "0001-01-01T00:00:00Z");
-        vec![json!(text(object, "/metadata/name")), json!(created)]
-    },
-};
+static PLAIN: &[Column] = &[NAME, CREATED];
+const CREATED: Column = column(
+    "Created At",
+    TextOr("/metadata/creationTimestamp", "0001-01-01T00:00:00Z"),
+)
+.of_type("date");
+
+const CONTAINERS: Column = wide("Containers", Joined("/spec/template/spec/containers", "/name"));
+const IMAGES: Column = wide("Images", Joined("/spec/template/spec/containers", "/image"));
+const SELECTOR: Column = wide("Selector", Selector("/spec/selector"));
+const LABELS: Column = wide("Selector", Labels("/spec/selector"));
+const DESIRED: Column = integer("Desired", "/spec/replicas");
+const CURRENT: Column = integer("Current", "/status/replicas");
+const READY: Column = integer("Ready", "/status/readyReplicas");
+
+/// Group, kind, columns.
+#[rustfmt::skip]
+static KINDS: &[(&str, &str, &[Column])] = &[
+    ("", "ConfigMap", &[NAME, column("Data", Number(cells::entries)), AGE]),
+    ("", "Event", event::EVENT),
+    ("events.k8s.io", "Event", event::EVENT),
+    ("", "Namespace", &[NAME, column("Status", Text("/status/phase")), AGE]),
+    ("", "Node", &[
+        NAME, column("Status", Of(cells::node_status)), column("Roles", Of(cells::node_roles)), AGE,
+        column("Version", Text("/status/nodeInfo/kubeletVersion")),
+        wide("Internal-IP", Of(|node| cells::node_address(node, "InternalIP"))),
+        wide("External-IP", Of(|node| cells::node_address(node, "ExternalIP"))),
+        wide("OS-Image", TextOr("/status/nodeInfo/osImage", "<unknown>")),
+        wide("Kernel-Version", Of(cells::node_kernel)),
+        wide("Container-Runtime", TextOr("/status/nodeInfo/containerRuntimeVersion", "<unknown>")),
+    ]),
+    ("", "PersistentVolumeClaim", &[
+        NAME, column("Status", Of(cells::claim_status)), column("Volume", Text("/spec/volumeName")),
+        column("Capacity", Of(cells::claim_capacity)), column("Access Modes", Of(cells::claim_access_modes)),
+        column("StorageClass", Of(cells::claim_class)),
+        column("VolumeAttributesClass", TextOr("/spec/volumeAttributesClassName", "<unset>")), AGE,
+        wide("VolumeMode", TextOr("/spec/volumeMode", "<unset>")),
+    ]),
+    ("", "Pod", pod::POD),
+    ("", "ReplicationController", &[NAME, DESIRED, CURRENT, READY, AGE, CONTAINERS, IMAGES, LABELS]),
+    ("", "ResourceQuota", &[
+        NAME, column("Request", Of(|quota| cells::quota(quota, false))), column("Limit", Of(|quota| cells::quota(quota, true))), AGE,
+    ]),
+    ("", "Secret", &[NAME, column("Type", Text("/type")), column("Data", Count("/data")), AGE]),
+    ("", "Service", &[
+        NAME, column("Type", Text("/spec/type")), column("Cluster-IP", TextOr("/spec/clusterIPs/0", "<none>")),
+        column("External-IP", Of(cells::service_external)), column("Port(s)", Of(cells::service_ports)), AGE, LABELS,
+    ]),
+    ("", "ServiceAccount", &[NAME, AGE]),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration", WEBHOOKS),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", WEBHOOKS),
+    ("apps", "ControllerRevision", &[
+        NAME, column("Controller", Of(cells::controller)), column("Revision", Int("/revision")), AGE,
+    ]),
+    ("apps", "DaemonSet", &[
+        NAME, integer("Desired", "/status/desiredNumberScheduled"), integer("Current", "/status/currentNumberScheduled"),
+        integer("Ready", "/status/numberReady"), integer("Up-to-date", "/status/updatedNumberScheduled"),
+        integer("Available", "/status/numberAvailable"), column("Node Selector", Labels("/spec/template/spec/nodeSelector")),
+        AGE, CONTAINERS, IMAGES, SELECTOR,
+    ]),
+    ("apps", "Deployment", &[
+        NAME, column("Ready", Of(cells::ready_of_desired)), column("Up-to-date", Int("/status/updatedReplicas")),
+        column("Available", Int("/status/availableReplicas")), AGE, CONTAINERS, IMAGES,
+        wide("Selector", Of(cells::plain_selector)),
+    ]),
+    ("apps", "ReplicaSet", &[NAME, DESIRED, CURRENT, READY, AGE, CONTAINERS, IMAGES, SELECTOR]),
+    ("apps", "StatefulSet", &[NAME, column("Ready", Of(cells::ready_of_desired)), AGE, CONTAINERS, IMAGES]),
+    ("autoscaling", "Scale", &[NAME, DESIRED, integer("Available", "/status/replicas"), AGE]),
+    ("batch", "CronJob", &[
+        NAME, column("Schedule", Text("/spec/schedule")), column("Timezone", TextOr("/spec/timeZone", "<none>")),
+        // The type is boolean; the cell is a word all the same.
+        column("Suspend", Of(cells::suspend)).of_type("boolean"), column("Active", Count("/status/active")).of_type("integer"),
+        column("Last Schedule", Since("/status/lastScheduleTime")), AGE,
+        wide("Containers", Joined("/spec/jobTemplate/spec/template/spec/containers", "/name")),
+        wide("Images", Joined("/spec/jobTemplate/spec/template/spec/containers", "/image")),
+        wide("Selector", Selector("/spec/jobTemplate/spec/selector")),
+    ]),
+    ("batch", "Job", &[
+        NAME, column("Status", Of(cells::job_status)), column("Completions", Of(cells::job_completions)),
+        column("Duration", At(cells::job_duration)), AGE, CONTAINERS, IMAGES, SELECTOR,
+    ]),
+    ("coordination.k8s.io", "Lease", &[NAME, column("Holder", Text("/spec/holderIdentity")), AGE]),
+    ("networking.k8s.io", "NetworkPolicy", &[NAME, column("Pod-Selector", Selector("/spec/podSelector")), AGE]),
+    ("node.k8s.io", "RuntimeClass", &[NAME, column("Handler", Text("/handler")), AGE]),
+    ("policy", "PodDisruptionBudget", &[
+        NAME, column("Min Available", ScalarOr("/spec/minAvailable", "N/A")),
+        column("Max Unavailable", ScalarOr("/spec/maxUnavailable", "N/A")),
+        integer("Allowed Disruptions", "/status/disruptionsAllowed"), AGE,
+    ]),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding", ROLE_BINDING),
+    ("rbac.authorization.k8s.io", "RoleBinding", ROLE_BINDING),
+    ("scheduling.k8s.io", "PriorityClass", &[
+        NAME, integer("Value", "/value"), column("Global-Default", Flag("/globalDefault")).of_type("boolean"), AGE,
+        column("PreemptionPolicy", Text("/preemptionPolicy")),
+    ]),
+];
+#[rustfmt::skip]
+static ROLE_BINDING: &[Column] = &[
+    NAME, column("Role", Of(cells::role)), AGE,
+    wide("Users", Of(|binding| cells::subjects(binding, "User"))),
+    wide("Groups", Of(|binding| cells::subjects(binding, "Group"))),
+    wide("ServiceAccounts", Of(|binding| cells::subjects(binding, "ServiceAccount"))),
+];
+static WEBHOOKS: &[Column] = &[
+    NAME,
+    column("Webhooks", Count("/webhooks")).of_type("integer"),
+    AGE,
+];
 
 impl Printer {
     /// The printer of a built-in kind.
     pub fn of(group: &str, kind: &str) -> Self {
-        Self::BuiltIn(BuiltIn(match (group, kind) {
-            ("", "Pod") => &pod::POD,
-            ("", "Node") => &node::NODE,
-            ("", "Service") => &service::SERVICE,
-            ("" | "events.k8s.io", "Event") => &event::EVENT,
-            ("", "Namespace") => &core::NAMESPACE,
-            ("", "ConfigMap") => &core::CONFIG_MAP,
-            ("", "Secret") => &core::SECRET,
-            ("", "ServiceAccount") => &core::SERVICE_ACCOUNT,
-            ("", "PersistentVolumeClaim") => &core::CLAIM,
-            ("", "ResourceQuota") => &core::QUOTA,
-            ("", "ReplicationController") => &workload::REPLICATION_CONTROLLER,
-            ("apps", "ReplicaSet") => &workload::REPLICA_SET,
-            ("apps", "Deployment") => &workload::DEPLOYMENT,
-            ("apps", "StatefulSet") => &workload::STATEFUL_SET,
-            ("apps", "DaemonSet") => &workload::DAEMON_SET,
-            ("apps", "ControllerRevision") => &workload::CONTROLLER_REVISION,
-            ("batch", "Job") => &batch::JOB,
-            ("batch", "CronJob") => &batch::CRON_JOB,
-            ("autoscaling", "Scale") => &workload::SCALE,
-            ("coordination.k8s.io", "Lease") => &policy::LEASE,
-            ("policy", "PodDisruptionBudget") => &policy::DISRUPTION_BUDGET,
-            ("networking.k8s.io", "NetworkPolicy") => &policy::NETWORK_POLICY,
-            ("scheduling.k8s.io", "PriorityClass") => &policy::PRIORITY_CLASS,
-            ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => &policy::ROLE_BINDING,
-            (
-                "admissionregistration.k8s.io",
-                "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
-            ) => &policy::WEBHOOKS,
-            _ => &PLAIN,
-        }))
+        let found = KINDS.iter().find(|row| (row.0, row.1) == (group, kind));
+        Self::BuiltIn(found.map_or(PLAIN, |row| row.2))
     }
 
     /// `columnDefinitions`.
     pub fn definitions(&self) -> Value {
         match self {
             Self::Custom(columns) => columns.definitions().into(),
-            Self::BuiltIn(BuiltIn(kind)) => kind.columns.iter().map(Column::definition).collect(),
+            Self::BuiltIn(columns) => columns.iter().map(Column::definition).collect(),
         }
     }
 
@@ -90,16 +150,14 @@ impl Printer {
     pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         match self {
             Self::Custom(columns) => columns.cells(object, now),
-            Self::BuiltIn(BuiltIn(kind)) => (kind.cells)(object, now),
+            Self::BuiltIn(columns) => columns.iter().map(|column| column.cell(object, now)).collect(),
         }
     }
 
-    /// What clients may know of a row at a glance: that a pod is done.
+    /// The conditions of a row: `Completed` for a pod that has ended.
     pub fn conditions(&self, object: &Value) -> Option<Value> {
         match self {
-            Self::BuiltIn(BuiltIn(kind)) if std::ptr::eq(*kind, &raw const pod::POD) => {
-                pod::conditions(object)
-            }
+            Self::BuiltIn(columns) if std::ptr::eq(*columns, pod::POD) => pod::conditions(object),
             _ => None,
         }
     }

@@ -1,11 +1,11 @@
-//! Objects as rows of a `meta.k8s.io` Table: what `kubectl get` prints.
+//! The table printer: objects as rows of a `meta.k8s.io` Table, which `kubectl get` prints.
 //!
 //! Headings, types and cells are those of the real server, wide columns always included (clients hide them by
 //! priority). A resource is shown by its printer in `kinds`, a custom resource by the columns of its CRD, anything
 //! else by name and creation time. Cells are computed from the object as given: fields that are missing or of the
 //! wrong type show as empty, never as an error.
 //!
-//! A `Status` is no object of a resource and is never sent as a Table; callers answer it as it is.
+//! A `Status` is not an object of a resource and is never sent as a Table; callers answer it as it is.
 
 mod column;
 mod custom;
@@ -23,7 +23,7 @@ use crate::endpoints::negotiate::MetaVersion;
 use crate::endpoints::partial;
 use crate::resource::Resource;
 
-/// What the rows of a table carry beside their cells: the query parameter `includeObject`.
+/// The objects in the rows of a table: the query parameter `includeObject`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IncludeObject {
     /// Nothing.
@@ -55,7 +55,7 @@ impl IncludeObject {
 pub struct Options {
     /// Version of the Table itself, as negotiated.
     pub version: MetaVersion,
-    /// What the rows carry.
+    /// The objects in the rows.
     pub include: IncludeObject,
     /// The present.
     pub now: Timestamp,
@@ -128,6 +128,3 @@ fn row(printer: &Printer, item: &Value, options: &Options) -> Value {
     }
     row
 }
-
-#[cfg(test)]
-mod tests;

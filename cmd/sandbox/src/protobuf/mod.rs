@@ -5,26 +5,26 @@
 //! JSON, which every client takes. The shape of the messages comes from the schema, the numbers of their fields from a
 //! table that has all of them. A number that is not there is of a newer API, and passed over as the real server does.
 
-mod numbers;
 mod wire;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
+use crate::generated::field_name;
 use crate::schema::{self, Type, TypeRef};
 use wire::{Content, fields};
 
 /// The media type.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// What every body begins with.
+/// The prefix of every body.
 const MAGIC: &[u8] = b"k8s\0";
 
 /// Why a body could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
-    /// It is no message of Kubernetes at all.
+    /// It is not a message of Kubernetes.
     #[error("{0}")]
     Foreign(&'static str),
     /// It is cut off, or not of this kind.
@@ -100,7 +100,7 @@ fn message(schema: TypeRef, bytes: &[u8]) -> Result<Value> {
 fn merge_into(map: &mut Map<String, Value>, schema: TypeRef, numbered: &str, bytes: &[u8]) -> Result<()> {
     for field in fields(bytes) {
         let (number, content) = field?;
-        let Some(name) = numbers::name(numbered, number) else {
+        let Some(name) = field_name(numbered, number) else {
             continue;
         };
         // A struct that JSON shows as part of its parent.
@@ -170,7 +170,7 @@ fn value(ty: &Type, content: Content<'_>) -> Result<Value> {
         Type::IntOrString => int_or_string(content.bytes()?)?,
         Type::Object(name) => match ty.object() {
             Some(schema) => message(schema, content.bytes()?)?,
-            None => return Err(ProtobufError::Unknown(name.clone())),
+            None => return Err(ProtobufError::Unknown((*name).to_owned())),
         },
         Type::Number => f64::from_bits(content.integer()?.cast_unsigned()).into(),
         // Where a list stands in a map, it is a message with the items.

@@ -2,7 +2,7 @@
 
 use super::{ProtobufError, Result};
 
-/// What stands in a field.
+/// The content of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content<'a> {
     /// A variable-length or fixed-size number.

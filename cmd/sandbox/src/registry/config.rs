@@ -1,10 +1,10 @@
-//! Config maps, secrets and service accounts.
+//! Strategies of ConfigMap, Secret and ServiceAccount.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{default_text, each, entries, flag, keep, remove, same, section, set, text};
 use crate::registry::meta::immutable;
 use crate::registry::{Rules, names};
@@ -53,7 +53,7 @@ pub(crate) const SERVICE_ACCOUNT: Rules = Rules {
     ..Rules::GENERIC
 };
 
-/// What is written as text is stored like the rest, and wins over it.
+/// `stringData` is stored in `data`, and wins over it.
 fn fold_string_data(secret: &mut Value) {
     let texts: Vec<(String, String)> = entries(&secret["stringData"])
         .map(|(key, value)| (key.to_owned(), STANDARD.encode(text(value))))
@@ -93,20 +93,20 @@ fn validate_config(config: &Value) -> Vec<FieldError> {
     let mut size = 0;
     for (key, value) in entries(&config["data"]) {
         for wrong in names::config_key(key) {
-            errors.push(FieldError::invalid(format!("data[{key}]"), key, wrong));
+            errors.invalid(format!("data[{key}]"), key, wrong);
         }
         if !config["binaryData"][key].is_null() {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("data[{key}]"),
                 key,
                 "duplicate of key present in binaryData",
-            ));
+            );
         }
         size += text(value).len();
     }
     for (key, value) in entries(&config["binaryData"]) {
         for wrong in names::config_key(key) {
-            errors.push(FieldError::invalid(format!("binaryData[{key}]"), key, wrong));
+            errors.invalid(format!("binaryData[{key}]"), key, wrong);
         }
         size += decoded_len(value);
     }
@@ -123,7 +123,7 @@ fn validate_secret(secret: &Value) -> Vec<FieldError> {
     let mut size = 0;
     for (key, value) in entries(data) {
         for wrong in names::config_key(key) {
-            errors.push(FieldError::invalid(format!("data[{key}]"), key, wrong));
+            errors.invalid(format!("data[{key}]"), key, wrong);
         }
         size += decoded_len(value);
     }
@@ -132,7 +132,7 @@ fn validate_secret(secret: &Value) -> Vec<FieldError> {
     }
     let mut need = |keys: &[&str]| {
         for key in keys.iter().filter(|key| data[**key].is_null()) {
-            errors.push(FieldError::required(format!("data[{key}]"), ""));
+            errors.required(format!("data[{key}]"), "");
         }
     };
     match text(&secret["type"]) {
@@ -146,10 +146,7 @@ fn validate_secret(secret: &Value) -> Vec<FieldError> {
         "kubernetes.io/service-account-token" => {
             const ACCOUNT: &str = "kubernetes.io/service-account.name";
             if text(&secret["metadata"]["annotations"][ACCOUNT]).is_empty() {
-                errors.push(FieldError::required(
-                    format!("metadata.annotations[{ACCOUNT}]"),
-                    "",
-                ));
+                errors.required(format!("metadata.annotations[{ACCOUNT}]"), "");
             }
         }
         _ => {}
@@ -157,7 +154,7 @@ fn validate_secret(secret: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What was declared immutable stays, and stays declared.
+/// Refuses a change of an immutable object, or of its mark.
 fn validate_frozen(old: &Value, new: &Value, keys: &[&str]) -> Vec<FieldError> {
     const WHY: &str = "field is immutable when `immutable` is set";
     if !flag(&old["immutable"]) {
@@ -165,92 +162,12 @@ fn validate_frozen(old: &Value, new: &Value, keys: &[&str]) -> Vec<FieldError> {
     }
     let mut errors = Vec::new();
     if !flag(&new["immutable"]) {
-        errors.push(FieldError::forbidden("immutable", WHY));
+        errors.forbidden("immutable", WHY);
     }
     for key in keys {
         if !same(&old[*key], &new[*key]) {
-            errors.push(FieldError::forbidden(*key, WHY));
+            errors.forbidden(*key, WHY);
         }
     }
     errors
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use crate::registry::testing::{create_errors, created, updated};
-
-    #[test]
-    fn texts_become_data() {
-        let secret = created(
-            "secrets",
-            json!({"data": {"a": "eA==", "b": "eQ=="}, "stringData": {"b": "z"}}),
-        );
-        assert_eq!(secret["data"], json!({"a": "eA==", "b": "eg=="}));
-        assert_eq!(secret["type"], "Opaque");
-        assert!(secret.get("stringData").is_none());
-    }
-
-    #[test]
-    fn keys_and_sizes() {
-        let big = "x".repeat(1024 * 1024 + 1);
-        let cases = [
-            ("configmaps", json!({"data": {"a.b": "c"}}), vec![]),
-            (
-                "configmaps",
-                json!({"data": {"a": "c"}, "binaryData": {"a": "eA=="}}),
-                vec!["data[a]: Invalid value: \"a\": duplicate of key present in binaryData"],
-            ),
-            (
-                "configmaps",
-                json!({"data": {"a": big}}),
-                vec!["[]: Too long: may not be more than 1048576 bytes"],
-            ),
-            (
-                "secrets",
-                json!({"type": "kubernetes.io/tls", "data": {"tls.crt": "eA=="}}),
-                vec!["data[tls.key]: Required value"],
-            ),
-            (
-                "secrets",
-                json!({"type": "kubernetes.io/basic-auth"}),
-                vec!["data[username]: Required value", "data[password]: Required value"],
-            ),
-        ];
-        for (kind, given, expected) in cases {
-            assert_eq!(create_errors(kind, given), expected);
-        }
-        assert!(
-            create_errors("configmaps", json!({"data": {"a/b": ""}}))[0]
-                .starts_with("data[a/b]: Invalid value")
-        );
-    }
-
-    #[test]
-    fn immutable_means_it() {
-        let (_, errors) = updated(
-            "configmaps",
-            json!({"immutable": true, "data": {"a": "b"}}),
-            json!({"data": {"a": "c"}}),
-        );
-        assert_eq!(
-            errors,
-            [
-                "immutable: Forbidden: field is immutable when `immutable` is set",
-                "data: Forbidden: field is immutable when `immutable` is set",
-            ]
-        );
-        let (_, errors) = updated("secrets", json!({"type": "a/b"}), json!({"type": "Opaque"}));
-        assert_eq!(errors, ["type: Invalid value: \"Opaque\": field is immutable"]);
-    }
-
-    #[test]
-    fn accounts_refer_by_name_only() {
-        let account = created(
-            "serviceaccounts",
-            json!({"secrets": [{"name": "a", "kind": "Secret"}]}),
-        );
-        assert_eq!(account["secrets"], json!([{"name": "a"}]));
-    }
 }

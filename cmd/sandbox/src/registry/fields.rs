@@ -1,4 +1,4 @@
-//! Field selectors: which fields of a kind can be asked for, and what they are.
+//! Field selectors: the selectable fields of each kind, and their values.
 
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ fn names(res: &Resource) -> &'static [&'static str] {
     }
 }
 
-/// Kinds without a namespace that nevertheless answer for one do so only where nobody looked; these do not.
+/// Most cluster-scoped kinds accept `metadata.namespace` in a selector; these do not.
 const NO_NAMESPACE: [&str; 2] = ["Namespace", "Node"];
 
 pub(crate) fn supports(res: &Resource, label: &str) -> bool {
@@ -85,7 +85,7 @@ pub(crate) fn of(res: &Resource, obj: &Value) -> Vec<(&'static str, String)> {
         return fields;
     }
     match res.kind.as_str() {
-        "Event" => fields.extend(of_event(obj)),
+        "Event" => fields.extend(event_fields(obj)),
         _ => fields.extend(names(res).iter().map(|name| (*name, value(obj, name)))),
     }
     fields
@@ -113,7 +113,7 @@ fn value(obj: &Value, name: &str) -> String {
     }
 }
 
-fn of_event(obj: &Value) -> Vec<(&'static str, String)> {
+fn event_fields(obj: &Value) -> Vec<(&'static str, String)> {
     let about = |key: &str| text(&obj["involvedObject"][key]).to_owned();
     let reporter = text(&obj["reportingComponent"]).to_owned();
     let component = text(&obj["source"]["component"]);
@@ -148,74 +148,4 @@ fn of_event(obj: &Value) -> Vec<(&'static str, String)> {
         fields.push((modern, about(key)));
     }
     fields
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::{names, of, supports};
-    use crate::registry::testing::resource;
-
-    #[test]
-    fn every_supported_field_has_a_value() {
-        for res in crate::registry::all() {
-            let obj = json!({"metadata": {"name": "a", "namespace": "b"}});
-            let fields = of(&res, &obj);
-            for name in names(&res) {
-                assert!(supports(&res, name));
-                assert!(
-                    fields.iter().any(|(known, _)| known == name),
-                    "{} {name}",
-                    res.kind
-                );
-            }
-            assert_eq!(fields[0], ("metadata.name", "a".to_owned()));
-        }
-    }
-
-    #[test]
-    fn kinds_differ_in_what_they_answer() {
-        let cases = [
-            ("pods", "spec.nodeName", true),
-            ("pods", "spec.containers", false),
-            ("nodes", "metadata.namespace", false),
-            ("configmaps", "metadata.namespace", true),
-            ("configmaps", "data", false),
-            ("deployments.apps", "status.replicas", false),
-            ("events", "involvedObject.name", true),
-            ("events", "regarding.name", false),
-            ("events.events.k8s.io", "regarding.name", true),
-            ("events.events.k8s.io", "source", false),
-        ];
-        for (kind, field, expected) in cases {
-            assert_eq!(supports(&resource(kind), field), expected, "{kind} {field}");
-        }
-    }
-
-    #[test]
-    fn values_are_texts() {
-        let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "hostNetwork": true},
-            "status": {"phase": "Running", "podIPs": [{"ip": "10.1.2.3"}]}});
-        let fields = of(&resource("pods"), &pod);
-        let value = |name: &str| {
-            fields
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map(|(_, value)| value.as_str())
-        };
-        assert_eq!(value("spec.nodeName"), Some("n"));
-        assert_eq!(value("spec.hostNetwork"), Some("true"));
-        assert_eq!(value("status.phase"), Some("Running"));
-        assert_eq!(value("status.podIP"), Some("10.1.2.3"));
-        let event = json!({"metadata": {}, "involvedObject": {"kind": "Pod"}, "reportingComponent": "r"});
-        let fields = of(&resource("events"), &event);
-        for field in [
-            ("involvedObject.kind", "Pod"),
-            ("regarding.kind", "Pod"),
-            ("source", "r"),
-        ] {
-            assert!(fields.contains(&(field.0, field.1.to_owned())), "{field:?}");
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! Small helpers over JSON, so that the rules read as rules.
 //!
-//! Reads never fail: what is missing, or of another type, reads as the zero value, which is how the API treats an
+//! Reads never fail: a field that is missing or of another type reads as the zero value, which is how the API treats an
 //! absent optional field. Writes to something that is not an object do nothing.
 
 use serde_json::{Map, Value};
@@ -88,7 +88,7 @@ pub(crate) fn default_number(parent: &mut Value, key: &str, value: i64) {
     }
 }
 
-/// The object under a key, made if it is absent. None if `parent` is no object.
+/// The object under a key, made if it is absent. None if `parent` is not an object.
 pub(crate) fn section<'a>(parent: &'a mut Value, key: &str) -> Option<&'a mut Value> {
     set_default(parent, key, Map::new());
     parent.get_mut(key)
@@ -121,46 +121,5 @@ pub(crate) fn keep(old: &Value, new: &mut Value, key: &str) {
 pub(crate) fn keep_meta(old: &Value, new: &mut Value, key: &str) {
     if let Some(meta) = section(new, "metadata") {
         keep(&old["metadata"], meta, key);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::{default_number, default_text, keep, same, section, set_default};
-
-    #[test]
-    fn defaults_fill_only_what_is_missing() {
-        let mut object = json!({"a": "", "b": 0, "c": false});
-        default_text(&mut object, "a", "x");
-        default_number(&mut object, "b", 3);
-        set_default(&mut object, "c", true);
-        set_default(&mut object, "d", 1);
-        assert_eq!(object, json!({"a": "x", "b": 3, "c": false, "d": 1}));
-    }
-
-    #[test]
-    fn keep_restores_and_removes() {
-        let old = json!({"a": 1});
-        let mut new = json!({"a": 2, "b": 3});
-        keep(&old, &mut new, "a");
-        keep(&old, &mut new, "b");
-        assert_eq!(new, json!({"a": 1}));
-    }
-
-    #[test]
-    fn nothing_happens_to_what_is_no_object() {
-        let mut text = json!("text");
-        assert!(section(&mut text, "key").is_none());
-        assert_eq!(text, json!("text"));
-    }
-
-    #[test]
-    fn empty_is_the_same_as_absent() {
-        assert!(same(&json!({}), &json!(null)));
-        assert!(same(&json!([]), &json!(null)));
-        assert!(!same(&json!({"a": "b"}), &json!(null)));
-        assert!(!same(&json!(0), &json!(null)));
     }
 }

@@ -1,8 +1,8 @@
-//! Labels and label selectors: what they may look like, and what matches.
+//! Labels and label selectors: validation and matching.
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{empty, entries, list, text};
 use crate::registry::names;
 
@@ -11,10 +11,10 @@ pub(crate) fn validate(labels: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in entries(labels) {
         for wrong in names::qualified(key) {
-            errors.push(FieldError::invalid(path, key, wrong));
+            errors.invalid(path, key, wrong);
         }
         for wrong in names::label_value(text(value)) {
-            errors.push(FieldError::invalid(path, text(value), wrong));
+            errors.invalid(path, text(value), wrong);
         }
     }
     errors
@@ -27,35 +27,23 @@ pub(crate) fn validate_selector(selector: &Value, path: &str) -> Vec<FieldError>
         let path = format!("{path}.matchExpressions[{i}]");
         let values = list(&expression["values"]);
         match text(&expression["operator"]) {
-            "In" | "NotIn" if values.is_empty() => errors.push(FieldError::required(
+            "In" | "NotIn" if values.is_empty() => errors.required(
                 format!("{path}.values"),
                 "must be specified when `operator` is 'In' or 'NotIn'",
-            )),
-            "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(FieldError::forbidden(
+            ),
+            "Exists" | "DoesNotExist" if !values.is_empty() => errors.forbidden(
                 format!("{path}.values"),
                 "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-            )),
+            ),
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => errors.push(FieldError::invalid(
-                format!("{path}.operator"),
-                other,
-                "not a valid selector operator",
-            )),
+            other => errors.invalid(format!("{path}.operator"), other, "not a valid selector operator"),
         }
         for wrong in names::qualified(text(&expression["key"])) {
-            errors.push(FieldError::invalid(
-                format!("{path}.key"),
-                text(&expression["key"]),
-                wrong,
-            ));
+            errors.invalid(format!("{path}.key"), text(&expression["key"]), wrong);
         }
         for (j, value) in values.iter().enumerate() {
             for wrong in names::label_value(text(value)) {
-                errors.push(FieldError::invalid(
-                    format!("{path}.values[{j}]"),
-                    text(value),
-                    wrong,
-                ));
+                errors.invalid(format!("{path}.values[{j}]"), text(value), wrong);
             }
         }
     }
@@ -82,68 +70,4 @@ pub(crate) fn matches(selector: &Value, labels: &Value) -> bool {
                 _ => false,
             }
         })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::{matches, validate_selector};
-
-    #[test]
-    fn matching() {
-        let labels = json!({"a": "1", "b": "2"});
-        let cases = [
-            (json!(null), false),
-            (json!({}), true),
-            (json!({"matchLabels": {"a": "1"}}), true),
-            (json!({"matchLabels": {"a": "2"}}), false),
-            (
-                json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1", "3"]}]}),
-                true,
-            ),
-            (
-                json!({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}),
-                false,
-            ),
-            (
-                json!({"matchExpressions": [{"key": "c", "operator": "NotIn", "values": ["1"]}]}),
-                true,
-            ),
-            (
-                json!({"matchExpressions": [{"key": "c", "operator": "Exists"}]}),
-                false,
-            ),
-            (
-                json!({"matchExpressions": [{"key": "c", "operator": "DoesNotExist"}]}),
-                true,
-            ),
-        ];
-        for (selector, expected) in cases {
-            assert_eq!(matches(&selector, &labels), expected, "{selector}");
-        }
-    }
-
-    #[test]
-    fn selectors_name_the_wrong_part() {
-        let selector = json!({"matchExpressions": [
-            {"key": "a", "operator": "In"},
-            {"key": "a", "operator": "Exists", "values": ["x"]},
-            {"key": "a", "operator": "Like"},
-        ]});
-        let errors: Vec<String> = validate_selector(&selector, "spec.selector")
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        assert_eq!(
-            errors,
-            [
-                "spec.selector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' \
-                 or 'NotIn'",
-                "spec.selector.matchExpressions[1].values: Forbidden: may not be specified when `operator` is \
-                 'Exists' or 'DoesNotExist'",
-                "spec.selector.matchExpressions[2].operator: Invalid value: \"Like\": not a valid selector operator",
-            ]
-        );
-    }
 }

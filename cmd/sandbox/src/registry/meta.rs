@@ -1,10 +1,10 @@
-//! Metadata: the rules that hold for every kind.
+//! Object metadata: the rules of every kind, as upstream's `ValidateObjectMeta` has them.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{entries, flag, keep_meta, list, number, section, set, text};
 use crate::registry::names::NameRule;
 use crate::registry::{labels, names};
@@ -12,7 +12,7 @@ use crate::registry::{labels, names};
 /// All annotations of an object together may not take more bytes than this.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// What an update may never change, put back from the stored object. Generation is the server's alone; kinds count
+/// Restores the fields of the stored object that an update never changes. Generation is the server's alone; kinds count
 /// it up afterwards.
 pub(crate) fn keep_system_fields(old: &Value, new: &mut Value) {
     keep_meta(old, new, "generation");
@@ -50,28 +50,25 @@ pub(crate) fn validate(meta: &Value, namespaced: bool, name_rule: NameRule) -> V
     let generate = text(&meta["generateName"]);
     if !generate.is_empty() {
         for wrong in name_rule(generate, true) {
-            errors.push(FieldError::invalid("metadata.generateName", generate, wrong));
+            errors.invalid("metadata.generateName", generate, wrong);
         }
     }
     let name = text(&meta["name"]);
     if name.is_empty() {
-        errors.push(FieldError::required(
-            "metadata.name",
-            "name or generateName is required",
-        ));
+        errors.required("metadata.name", "name or generateName is required");
     } else {
         for wrong in name_rule(name, false) {
-            errors.push(FieldError::invalid("metadata.name", name, wrong));
+            errors.invalid("metadata.name", name, wrong);
         }
     }
     errors.extend(validate_namespace(text(&meta["namespace"]), namespaced));
     let generation = number(&meta["generation"]);
     if generation < 0 {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             "metadata.generation",
             generation,
             "must be greater than or equal to 0",
-        ));
+        );
     }
     errors.extend(validate_maps_and_owners(meta));
     errors.extend(validate_finalizers(&meta["finalizers"]));
@@ -93,7 +90,7 @@ fn validate_namespace(namespace: &str, namespaced: bool) -> Vec<FieldError> {
     }
 }
 
-/// What is checked on create and again on every update.
+/// Checks of create and of every update.
 fn validate_maps_and_owners(meta: &Value) -> Vec<FieldError> {
     let mut errors = labels::validate(&meta["labels"], "metadata.labels");
     errors.extend(validate_annotations(&meta["annotations"], "metadata.annotations"));
@@ -107,7 +104,7 @@ pub(crate) fn validate_annotations(annotations: &Value, path: &str) -> Vec<Field
     let mut size = 0;
     for (key, value) in entries(annotations) {
         for wrong in names::qualified(&key.to_lowercase()) {
-            errors.push(FieldError::invalid(path, key, wrong));
+            errors.invalid(path, key, wrong);
         }
         size += key.len() + text(value).len();
     }
@@ -129,11 +126,11 @@ fn validate_owners(owners: &Value) -> Vec<FieldError> {
             _ => "",
         };
         if version.is_empty() {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("{PATH}.apiVersion"),
                 api_version,
                 "version must not be empty",
-            ));
+            );
         }
         for (key, value) in [
             ("kind", kind),
@@ -141,31 +138,27 @@ fn validate_owners(owners: &Value) -> Vec<FieldError> {
             ("uid", text(&owner["uid"])),
         ] {
             if value.is_empty() {
-                errors.push(FieldError::invalid(
-                    format!("{PATH}.{key}"),
-                    value,
-                    "must not be empty",
-                ));
+                errors.invalid(format!("{PATH}.{key}"), value, "must not be empty");
             }
         }
         if api_version == "v1" && kind == "Event" {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 PATH,
                 owner.clone(),
                 "/v1, Kind=Event is disallowed from being an owner",
-            ));
+            );
         }
         if flag(&owner["controller"]) {
             let this = format!("{kind}/{}", text(&owner["name"]));
             match &controller {
-                Some(first) => errors.push(FieldError::invalid(
+                Some(first) => errors.invalid(
                     PATH,
                     owners.clone(),
                     format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for \
                          {first} and {this}"
                     ),
-                )),
+                ),
                 None => controller = Some(this),
             }
         }
@@ -178,16 +171,16 @@ fn validate_finalizers(finalizers: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for finalizer in list(finalizers).iter().map(text) {
         for wrong in names::qualified(finalizer) {
-            errors.push(FieldError::invalid(PATH, finalizer, wrong));
+            errors.invalid(PATH, finalizer, wrong);
         }
     }
     let has = |name: &str| list(finalizers).iter().any(|finalizer| finalizer == name);
     if has("orphan") && has("foregroundDeletion") {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             PATH,
             finalizers.clone(),
             "finalizer orphan and foregroundDeletion cannot be both set",
-        ));
+        );
     }
     errors
 }
@@ -197,11 +190,11 @@ pub(crate) fn validate_finalizer_owners(meta: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (i, finalizer) in list(&meta["finalizers"]).iter().map(text).enumerate() {
         if !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion") {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("metadata.finalizers[{i}]"),
                 finalizer,
                 "name is neither a standard finalizer name nor is it fully qualified",
-            ));
+            );
         }
     }
     errors
@@ -215,11 +208,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
     }
     let generation = number(&new["generation"]);
     if generation < number(&old["generation"]) {
-        errors.push(FieldError::invalid(
-            "metadata.generation",
-            generation,
-            "must not be decremented",
-        ));
+        errors.invalid("metadata.generation", generation, "must not be decremented");
     }
     for key in [
         "name",
@@ -266,6 +255,3 @@ pub(crate) fn non_negative(value: &Value, path: impl Into<String>) -> Option<Fie
     let number = number(value);
     (number < 0).then(|| FieldError::invalid(path, number, "must be greater than or equal to 0"))
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,4 @@
-//! What the server knows about each kind: the table of built-in resources, and the rules of every kind.
+//! The registry: the table of built-in resources, and a strategy for every kind.
 //!
 //! The rules are pure functions over JSON. They are called with objects that were decoded against the kind's
 //! schema (right types, no unknown fields, no nulls), in this order:
@@ -9,12 +9,13 @@
 //! - update: [`prepare_update`], then [`validate_update`];
 //! - update of `/status`: [`prepare_status`], then [`validate_status`].
 //!
-//! Nothing here looks at other objects, at the clock or at the store; whoever calls does (namespaces, cluster IPs,
+//! Nothing here looks at other objects, at the clock or at the store; the caller does (namespaces, cluster IPs,
 //! priority classes, resource versions).
 
 pub(crate) mod config;
 pub(crate) mod event;
 pub(crate) mod fields;
+pub(crate) mod generic;
 pub(crate) mod json;
 pub(crate) mod labels;
 pub(crate) mod lease;
@@ -47,7 +48,7 @@ pub(crate) use rules::{Rules, rules_of};
 
 pub use table::all;
 
-/// Who is deleted with an owner when the request says nothing about it.
+/// The propagation policy of a delete request that does not set one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Propagation {
     /// Dependents stay and lose the reference.
@@ -70,7 +71,7 @@ pub fn tolerate_node_trouble(pod: &mut Value) {
     pod::tolerate_node_trouble(pod);
 }
 
-/// Adds what an object of the kind always shows, even when nobody has set it.
+/// Adds the fields that an object of the kind always shows, even if they are not set.
 pub fn complete(res: &Resource, obj: &mut Value) {
     shape::complete(res, obj);
 }
@@ -144,7 +145,7 @@ pub fn validate_ephemeral_containers(res: &Resource, old: &Value, new: &Value) -
     distinct(errors)
 }
 
-/// What is wrong with a new object; empty if nothing is.
+/// Validates a new object.
 #[must_use]
 pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {
     let rules = rules_of(res);
@@ -155,7 +156,7 @@ pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {
     distinct(errors)
 }
 
-/// What is wrong with an update of the main endpoint.
+/// Validates an update of the main endpoint.
 #[must_use]
 pub fn validate_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
     let rules = rules_of(res);
@@ -165,7 +166,7 @@ pub fn validate_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldErr
     distinct(errors)
 }
 
-/// What is wrong with an update of the status endpoint.
+/// Validates an update of the status endpoint.
 #[must_use]
 pub fn validate_status(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = validate_metadata_update(res, old, new, names::segment_name);
@@ -174,7 +175,7 @@ pub fn validate_status(res: &Resource, old: &Value, new: &Value) -> Vec<FieldErr
     distinct(errors)
 }
 
-/// What is wrong with an update of a namespace's finalize endpoint.
+/// Validates an update of a namespace's finalize endpoint.
 #[must_use]
 pub fn validate_finalize(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = validate_metadata_update(res, old, new, names::segment_name);
@@ -182,7 +183,7 @@ pub fn validate_finalize(res: &Resource, old: &Value, new: &Value) -> Vec<FieldE
     distinct(errors)
 }
 
-/// What is wrong with the metadata of an update.
+/// Validates the metadata of an update.
 fn validate_metadata_update(
     res: &Resource,
     old: &Value,
@@ -214,7 +215,7 @@ fn validate_finalizers(res: &Resource, obj: &Value) -> Vec<FieldError> {
     }
 }
 
-/// What is wrong with the metadata of an object inside of another. It need not have a name.
+/// Validates the metadata of an object inside of another. It need not have a name.
 #[must_use]
 pub fn validate_embedded_metadata(metadata: &Value, path: &str) -> Vec<FieldError> {
     let mut metadata = metadata.clone();
@@ -229,13 +230,13 @@ pub fn validate_embedded_metadata(metadata: &Value, path: &str) -> Vec<FieldErro
     errors
 }
 
-/// What is wrong with the addresses that a service asks for.
+/// Validates the addresses that a service requests.
 #[must_use]
 pub fn service_addresses(service: &Value) -> Vec<FieldError> {
     service::addresses(service)
 }
 
-/// What is wrong with the name of a kind.
+/// Validates the name of a kind.
 #[must_use]
 pub fn kind_name(kind: &str) -> Vec<String> {
     names::dns_1035_label(&kind.to_lowercase())
@@ -277,12 +278,12 @@ pub fn from_stored(res: &Resource, obj: &mut Value) {
 
 /// The version of a built-in kind that has other fields than this one has, if it is that.
 #[must_use]
-pub fn other_version(res: &Resource, api_version: &str) -> Option<Resource> {
+pub fn other_version(res: &Resource, api_version: &str) -> Option<&'static Resource> {
     if res.custom.is_some() || res.api_version() == api_version {
         return None;
     }
-    let same = |other: &Resource| other.collection == res.collection && other.api_version() == api_version;
-    all().into_iter().find(same)
+    let same = |other: &&Resource| other.collection == res.collection && other.api_version() == api_version;
+    all().iter().find(same)
 }
 
 /// An object of one version in another one of the same kind.
@@ -298,7 +299,7 @@ fn is_job(res: &Resource) -> bool {
     res.group == "batch" && res.kind == "Job"
 }
 
-/// Who goes with the owner when a delete request does not say.
+/// Returns the propagation policy of a delete request that does not set one.
 #[must_use]
 pub fn default_propagation(res: &Resource) -> Propagation {
     let old_controller = res.group.is_empty() && res.kind == "ReplicationController";
@@ -309,7 +310,7 @@ pub fn default_propagation(res: &Resource) -> Propagation {
     }
 }
 
-/// What a delete request that relied on the default is warned of.
+/// Returns the warning for a delete request that relied on the default.
 #[must_use]
 pub fn propagation_warning(res: &Resource) -> Option<&'static str> {
     is_job(res).then_some(

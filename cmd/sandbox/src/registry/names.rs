@@ -1,4 +1,4 @@
-//! The formats that names and other short texts must have, with the sentences that say so.
+//! The formats of names and other short texts, with the messages of upstream's `validation` package.
 //!
 //! Each check returns what is wrong, as the detail of a field error; nothing if the text is fine.
 
@@ -46,7 +46,7 @@ fn matches_subdomain(text: &str) -> bool {
     text.split('.').all(matches_label)
 }
 
-/// RFC 1123 label: what can be one part of a host name.
+/// RFC 1123 label: one part of a host name.
 pub(crate) fn dns_label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > 63 {
@@ -183,7 +183,7 @@ pub(crate) fn path_segment(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A key of a `ConfigMap` or Secret: what can be a file name.
+/// A key of a `ConfigMap` or Secret: a file name.
 pub(crate) fn config_key(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > 253 {
@@ -270,99 +270,4 @@ pub(crate) fn label_name(name: &str, prefix: bool) -> Vec<String> {
 /// Names that only have to fit into a path.
 pub(crate) fn segment_name(name: &str, _prefix: bool) -> Vec<String> {
     path_segment(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
-        '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-        '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-
-    #[test]
-    fn subdomains() {
-        for good in ["a", "a-b.c1", "0.0", &"a".repeat(253)] {
-            assert!(dns_subdomain(good).is_empty(), "{good}");
-        }
-        for bad in ["", "A", "a_b", "-a", "a-", "a..b", ".a", "a.", "é"] {
-            assert_eq!(dns_subdomain(bad), [SUBDOMAIN], "{bad}");
-        }
-        assert_eq!(
-            dns_subdomain(&"a".repeat(254)),
-            ["must be no more than 253 characters"]
-        );
-    }
-
-    #[test]
-    fn labels_say_when_only_dots_are_wrong() {
-        assert!(dns_label("1a-b").is_empty());
-        assert_eq!(dns_label("a.b"), ["must not contain dots"]);
-        assert_eq!(
-            dns_label("A"),
-            [
-                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
-              and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
-              '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-            ]
-        );
-        assert!(dns_1035_label("1a")[0].starts_with("a DNS-1035 label must"));
-        assert!(dns_1035_label("a1").is_empty());
-    }
-
-    #[test]
-    fn qualified_names_point_at_the_bad_part() {
-        for good in ["a", "A.b_c-d", "example.com/MyName"] {
-            assert!(qualified(good).is_empty(), "{good}");
-        }
-        assert_eq!(qualified("/a"), ["prefix part must be non-empty"]);
-        assert!(qualified("Bad/a")[0].starts_with("prefix part a lowercase RFC 1123 subdomain"));
-        assert_eq!(qualified("a/")[0], "name part must be non-empty");
-        assert!(qualified("a/b/c")[0].starts_with("a valid label key must consist of"));
-        assert_eq!(
-            qualified(&"a".repeat(64)),
-            ["name part must be no more than 63 bytes"]
-        );
-    }
-
-    #[test]
-    fn label_values_may_be_empty() {
-        assert!(label_value("").is_empty());
-        assert_eq!(
-            label_value("-"),
-            [
-                "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
-              start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used \
-              for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-            ]
-        );
-    }
-
-    #[test]
-    fn prefixes_may_end_in_a_dash() {
-        assert!(subdomain_name("web-", true).is_empty());
-        assert!(!subdomain_name("web-", false).is_empty());
-        assert!(!subdomain_name("-", true).is_empty());
-    }
-
-    #[test]
-    fn keys_ports_and_variables() {
-        assert!(config_key("a.B_c-1").is_empty());
-        assert_eq!(config_key(".."), ["must not be '..'"]);
-        assert_eq!(config_key("..a"), ["must not start with '..'"]);
-        assert!(config_key("a/b")[0].starts_with("a valid config key must"));
-        assert!(port_name("http-1").is_empty());
-        assert_eq!(port_name("1"), ["must contain at least one letter (a-z)"]);
-        assert_eq!(
-            port_number(0).as_deref(),
-            Some("must be between 1 and 65535, inclusive")
-        );
-        assert_eq!(port_number(65535), None);
-        assert!(env_name("1 odd.NAME").is_empty());
-        assert!(!env_name("a=b").is_empty());
-        assert_eq!(
-            path_segment("a/b%"),
-            ["may not contain '/'", "may not contain '%'"]
-        );
-    }
 }

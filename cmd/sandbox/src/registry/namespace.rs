@@ -1,8 +1,8 @@
-//! Namespaces.
+//! Strategy of Namespace.
 
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{default_text, keep, list, section, set, text};
 use crate::registry::{Rules, names};
 
@@ -65,7 +65,7 @@ fn validate(namespace: &Value) -> Vec<FieldError> {
         .collect()
 }
 
-/// What is wrong with the finalizers, each in its place.
+/// Validates the finalizers.
 pub(crate) fn validate_finalize(namespace: &Value) -> Vec<FieldError> {
     let finalizers = list(&namespace["spec"]["finalizers"]).iter().map(text);
     finalizers
@@ -81,7 +81,7 @@ fn validate_finalizer(finalizer: &str, path: &str) -> Vec<FieldError> {
         .collect();
     if !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion") {
         let why = "name is neither a standard finalizer name nor is it fully qualified";
-        errors.push(FieldError::invalid(path, finalizer, why));
+        errors.invalid(path, finalizer, why);
     }
     errors
 }
@@ -101,52 +101,4 @@ fn validate_status(_old: &Value, new: &Value) -> Vec<FieldError> {
         phase,
         format!("may only be '{expected}' if `deletionTimestamp` is {deleting}"),
     )]
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use crate::registry::testing::{create_errors, created, resource, texts, updated};
-
-    #[test]
-    fn a_new_namespace_is_active_and_held() {
-        let namespace = created("namespaces", json!({"status": {"phase": "Terminating"}}));
-        assert_eq!(namespace["spec"], json!({"finalizers": ["kubernetes"]}));
-        assert_eq!(namespace["status"], json!({"phase": "Active"}));
-        assert_eq!(
-            namespace["metadata"]["labels"],
-            json!({"kubernetes.io/metadata.name": "web"})
-        );
-        assert_eq!(namespace["metadata"]["generation"], json!(null));
-    }
-
-    #[test]
-    fn names_are_labels() {
-        assert_eq!(
-            create_errors("namespaces", json!({"metadata": {"name": "a.b"}})),
-            ["metadata.name: Invalid value: \"a.b\": must not contain dots"]
-        );
-    }
-
-    #[test]
-    fn updates_do_not_release_it() {
-        let (namespace, errors) = updated("namespaces", json!({}), json!({"spec": {"finalizers": []}}));
-        assert_eq!(errors, Vec::<String>::new());
-        assert_eq!(namespace["spec"]["finalizers"], json!(["kubernetes"]));
-    }
-
-    #[test]
-    fn the_phase_follows_deletion() {
-        let old = created("namespaces", json!({}));
-        let mut new = old.clone();
-        new["status"]["phase"] = "Terminating".into();
-        let errors = crate::registry::validate_status(&resource("namespaces"), &old, &new);
-        assert_eq!(
-            texts(&errors),
-            [
-                "status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty"
-            ]
-        );
-    }
 }

@@ -1,14 +1,14 @@
-//! Nodes.
+//! Strategy of Node.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::field::{FieldError, Wrong};
+use crate::field::{FieldError, Report as _, Wrong};
 use crate::registry::json::{entries, list, section, set, text};
 use crate::registry::{Rules, names, pod};
 
-/// What a node is born with, until somebody has seen it ready.
+/// The taint of a new node, which a controller removes once the node is ready.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 pub(crate) const RULES: Rules = Rules {
@@ -88,24 +88,20 @@ fn validate_taints(node: &Value) -> Vec<FieldError> {
         let path = format!("metadata.taints[{i}]");
         let [key, value, effect] = ["key", "value", "effect"].map(|field| text(&taint[field]));
         for wrong in names::qualified(key) {
-            errors.push(FieldError::invalid(format!("{path}.key"), key, wrong));
+            errors.invalid(format!("{path}.key"), key, wrong);
         }
         let wrong = names::label_value(value);
         if !wrong.is_empty() {
-            errors.push(FieldError::invalid(
-                format!("{path}.value"),
-                value,
-                wrong.join(";"),
-            ));
+            errors.invalid(format!("{path}.value"), value, wrong.join(";"));
         }
         match effect {
-            "" => errors.push(FieldError::required(format!("{path}.effect"), "")),
+            "" => errors.required(format!("{path}.effect"), ""),
             "NoSchedule" | "PreferNoSchedule" | "NoExecute" => {}
-            _ => errors.push(FieldError::not_supported(
+            _ => errors.not_supported(
                 format!("{path}.effect"),
                 effect,
                 &["NoSchedule", "PreferNoSchedule", "NoExecute"],
-            )),
+            ),
         }
         if !seen.insert((key, effect)) {
             errors.push(FieldError::new(
@@ -123,25 +119,22 @@ fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut seen = Vec::new();
     for (i, address) in list(&new["status"]["addresses"]).iter().enumerate() {
         if seen.contains(&address) {
-            errors.push(FieldError::duplicate(
-                format!("status.addresses[{i}]"),
-                address.clone(),
-            ));
+            errors.duplicate(format!("status.addresses[{i}]"), address.clone());
         }
         seen.push(address);
     }
     let (before, after) = (&old["spec"], &new["spec"]);
     if !list(&before["podCIDRs"]).is_empty() && before["podCIDRs"] != after["podCIDRs"] {
-        errors.push(FieldError::forbidden(
+        errors.forbidden(
             "spec.podCIDRs",
             "node updates may not change podCIDR except from \"\" to valid",
-        ));
+        );
     }
     if !text(&before["providerID"]).is_empty() && before["providerID"] != after["providerID"] {
-        errors.push(FieldError::forbidden(
+        errors.forbidden(
             "spec.providerID",
             "node updates may not change providerID except from \"\" to valid",
-        ));
+        );
     }
     errors
 }

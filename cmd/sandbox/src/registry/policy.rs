@@ -1,8 +1,8 @@
-//! Small kinds about scheduling and disruption: pod disruption budgets and priority classes.
+//! Strategies of PodDisruptionBudget and PriorityClass.
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{list, text};
 use crate::registry::meta::non_negative;
 use crate::registry::workload::{validate_at_most_all, validate_count_or_percent};
@@ -33,11 +33,11 @@ fn validate_budget(budget: &Value) -> Vec<FieldError> {
     let spec = &budget["spec"];
     let mut errors = Vec::new();
     if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             "spec",
             spec.clone(),
             "minAvailable and maxUnavailable cannot be both set",
-        ));
+        );
     }
     for key in ["minAvailable", "maxUnavailable"] {
         let path = format!("spec.{key}");
@@ -47,11 +47,11 @@ fn validate_budget(budget: &Value) -> Vec<FieldError> {
     errors.extend(labels::validate_selector(&spec["selector"], "spec.selector"));
     let policy = &spec["unhealthyPodEvictionPolicy"];
     if !policy.is_null() && !matches!(text(policy), "AlwaysAllow" | "IfHealthyBudget") {
-        errors.push(FieldError::not_supported(
+        errors.not_supported(
             "spec.unhealthyPodEvictionPolicy",
             policy.clone(),
             &["AlwaysAllow", "IfHealthyBudget"],
-        ));
+        );
     }
     errors
 }
@@ -62,15 +62,15 @@ fn validate_budget_status(_old: &Value, new: &Value) -> Vec<FieldError> {
     for (i, condition) in list(&status["conditions"]).iter().enumerate() {
         let path = format!("status.conditions[{i}]");
         if !matches!(text(&condition["status"]), "True" | "False" | "Unknown") {
-            errors.push(FieldError::not_supported(
+            errors.not_supported(
                 format!("{path}.status"),
                 text(&condition["status"]),
                 &["False", "True", "Unknown"],
-            ));
+            );
         }
         for key in ["lastTransitionTime", "reason"] {
             if text(&condition[key]).is_empty() {
-                errors.push(FieldError::required(format!("{path}.{key}"), ""));
+                errors.required(format!("{path}.{key}"), "");
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Roles and bindings.
+//! Strategies of roles and role bindings.
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{default_text, each, list, section, text};
 use crate::registry::{Rules, labels, names};
 
@@ -57,35 +57,32 @@ fn validate_rules(role: &Value, namespaced: bool) -> Vec<FieldError> {
         let path = format!("rules[{i}]");
         let given = |key: &str| !list(&rule[key]).is_empty();
         if !given("verbs") {
-            errors.push(FieldError::required(
-                format!("{path}.verbs"),
-                "verbs must contain at least one value",
-            ));
+            errors.required(format!("{path}.verbs"), "verbs must contain at least one value");
         }
         if given("nonResourceURLs") {
             let urls = || rule["nonResourceURLs"].clone();
             if namespaced {
-                errors.push(FieldError::invalid(
+                errors.invalid(
                     format!("{path}.nonResourceURLs"),
                     urls(),
                     "namespaced rules cannot apply to non-resource URLs",
-                ));
+                );
             }
             if given("apiGroups") || given("resources") || given("resourceNames") {
-                errors.push(FieldError::invalid(
+                errors.invalid(
                     format!("{path}.nonResourceURLs"),
                     urls(),
                     "rules cannot apply to both regular resources and non-resource URLs",
-                ));
+                );
             }
             continue;
         }
         for (key, thing) in [("apiGroups", "api group"), ("resources", "resource")] {
             if !given(key) {
-                errors.push(FieldError::required(
+                errors.required(
                     format!("{path}.{key}"),
                     format!("resource rules must supply at least one {thing}"),
-                ));
+                );
             }
         }
     }
@@ -98,10 +95,10 @@ fn validate_cluster_role(role: &Value) -> Vec<FieldError> {
     if role["aggregationRule"].is_object() {
         let selectors = list(&role["aggregationRule"]["clusterRoleSelectors"]);
         if selectors.is_empty() {
-            errors.push(FieldError::required(
+            errors.required(
                 PATH,
                 "at least one clusterRoleSelector required if aggregationRule is non-nil",
-            ));
+            );
         }
         for (i, selector) in selectors.iter().enumerate() {
             errors.extend(labels::validate_selector(selector, &format!("{PATH}[{i}]")));
@@ -114,11 +111,7 @@ fn validate_binding(binding: &Value, namespaced: bool) -> Vec<FieldError> {
     let role = &binding["roleRef"];
     let mut errors = Vec::new();
     if text(&role["apiGroup"]) != GROUP {
-        errors.push(FieldError::not_supported(
-            "roleRef.apiGroup",
-            text(&role["apiGroup"]),
-            &[GROUP],
-        ));
+        errors.not_supported("roleRef.apiGroup", text(&role["apiGroup"]), &[GROUP]);
     }
     let kinds: &[&str] = if namespaced {
         &["Role", "ClusterRole"]
@@ -126,7 +119,7 @@ fn validate_binding(binding: &Value, namespaced: bool) -> Vec<FieldError> {
         &["ClusterRole"]
     };
     if !kinds.contains(&text(&role["kind"])) {
-        errors.push(FieldError::not_supported(
+        errors.not_supported(
             "roleRef.kind",
             text(&role["kind"]),
             if namespaced {
@@ -134,14 +127,14 @@ fn validate_binding(binding: &Value, namespaced: bool) -> Vec<FieldError> {
             } else {
                 &["ClusterRole"]
             },
-        ));
+        );
     }
     let name = text(&role["name"]);
     if name.is_empty() {
-        errors.push(FieldError::required("roleRef.name", ""));
+        errors.required("roleRef.name", "");
     }
     for wrong in names::path_segment(name) {
-        errors.push(FieldError::invalid("roleRef.name", name, wrong));
+        errors.invalid("roleRef.name", name, wrong);
     }
     for (i, subject) in list(&binding["subjects"]).iter().enumerate() {
         errors.extend(validate_subject(subject, namespaced, &format!("subjects[{i}]")));
@@ -153,39 +146,27 @@ fn validate_subject(subject: &Value, namespaced: bool, path: &str) -> Vec<FieldE
     let mut errors = Vec::new();
     let [kind, name, group] = ["kind", "name", "apiGroup"].map(|key| text(&subject[key]));
     if name.is_empty() {
-        errors.push(FieldError::required(format!("{path}.name"), ""));
+        errors.required(format!("{path}.name"), "");
     }
     match kind {
         "ServiceAccount" => {
             if !name.is_empty() {
                 for wrong in names::dns_subdomain(name) {
-                    errors.push(FieldError::invalid(format!("{path}.name"), name, wrong));
+                    errors.invalid(format!("{path}.name"), name, wrong);
                 }
             }
             if !group.is_empty() {
-                errors.push(FieldError::not_supported(
-                    format!("{path}.apiGroup"),
-                    group,
-                    &[""],
-                ));
+                errors.not_supported(format!("{path}.apiGroup"), group, &[""]);
             }
             if !namespaced && text(&subject["namespace"]).is_empty() {
-                errors.push(FieldError::required(format!("{path}.namespace"), ""));
+                errors.required(format!("{path}.namespace"), "");
             }
         }
         "User" | "Group" if group == GROUP => {}
         "User" | "Group" => {
-            errors.push(FieldError::not_supported(
-                format!("{path}.apiGroup"),
-                group,
-                &[GROUP],
-            ));
+            errors.not_supported(format!("{path}.apiGroup"), group, &[GROUP]);
         }
-        _ => errors.push(FieldError::not_supported(
-            format!("{path}.kind"),
-            kind,
-            &["ServiceAccount", "User", "Group"],
-        )),
+        _ => errors.not_supported(format!("{path}.kind"), kind, &["ServiceAccount", "User", "Group"]),
     }
     errors
 }
@@ -193,78 +174,7 @@ fn validate_subject(subject: &Value, namespaced: bool, path: &str) -> Vec<FieldE
 fn validate_binding_update(old: &Value, new: &Value, namespaced: bool) -> Vec<FieldError> {
     let mut errors = validate_binding(new, namespaced);
     if old["roleRef"] != new["roleRef"] {
-        errors.push(FieldError::invalid(
-            "roleRef",
-            new["roleRef"].clone(),
-            "cannot change roleRef",
-        ));
+        errors.invalid("roleRef", new["roleRef"].clone(), "cannot change roleRef");
     }
     errors
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use crate::registry::testing::{create_errors, object, updated};
-
-    #[test]
-    fn names_only_have_to_fit_a_path() {
-        let kind = "clusterroles.rbac.authorization.k8s.io";
-        assert_eq!(
-            create_errors(kind, json!({"metadata": {"name": "system:Node"}})),
-            [""; 0]
-        );
-        assert_eq!(
-            create_errors(kind, json!({"metadata": {"name": "a/b"}})),
-            ["metadata.name: Invalid value: \"a/b\": may not contain '/'"]
-        );
-    }
-
-    #[test]
-    fn rules_need_verbs_and_targets() {
-        assert_eq!(
-            create_errors(
-                "roles.rbac.authorization.k8s.io",
-                json!({"rules": [{}, {"verbs": ["get"], "nonResourceURLs": ["/x"]}]})
-            ),
-            [
-                "rules[0].verbs: Required value: verbs must contain at least one value",
-                "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
-                "rules[0].resources: Required value: resource rules must supply at least one resource",
-                "rules[1].nonResourceURLs: Invalid value: [\"/x\"]: namespaced rules cannot apply to non-resource URLs",
-            ]
-        );
-    }
-
-    #[test]
-    fn bindings_name_role_and_subjects() {
-        let kind = "rolebindings.rbac.authorization.k8s.io";
-        let binding = object(
-            kind,
-            json!({"roleRef": {"kind": "Role", "name": "r"},
-                "subjects": [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s"}]}),
-        );
-        assert_eq!(binding["roleRef"]["apiGroup"], "rbac.authorization.k8s.io");
-        assert_eq!(binding["subjects"][0]["apiGroup"], "rbac.authorization.k8s.io");
-        assert_eq!(binding["subjects"][1]["apiGroup"], json!(null));
-        assert_eq!(
-            create_errors(
-                kind,
-                json!({"roleRef": {"kind": "Pod"}, "subjects": [{"kind": "Robot", "name": "u"}]})
-            ),
-            [
-                "roleRef.kind: Unsupported value: \"Pod\": supported values: \"Role\", \"ClusterRole\"",
-                "roleRef.name: Required value",
-                "subjects[0].kind: Unsupported value: \"Robot\": supported values: \"ServiceAccount\", \"User\", \
-                 \"Group\"",
-            ]
-        );
-        let (_, errors) = updated(
-            kind,
-            json!({"roleRef": {"kind": "Role", "name": "r"}}),
-            json!({"roleRef": {"kind": "Role", "name": "s"}}),
-        );
-        assert!(errors[0].ends_with("cannot change roleRef"), "{errors:?}");
-    }
 }

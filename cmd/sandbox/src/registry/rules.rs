@@ -1,4 +1,4 @@
-//! What can differ from kind to kind, and which kind has which rules.
+//! The strategy of a kind, as upstream's `rest.RESTCreateStrategy` and `RESTUpdateStrategy`, and the table of strategies.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::apiextensions::{custom, definition};
 use crate::field::FieldError;
 use crate::registry::names::NameRule;
 use crate::registry::{
-    config, event, lease, names, namespace, node, pod, policy, rbac, service, webhooks, workload,
+    config, event, generic, lease, names, namespace, node, pod, policy, rbac, service, webhooks, workload,
 };
 use crate::resource::Resource;
 
@@ -18,11 +18,11 @@ pub(crate) struct Rules {
     pub(crate) name_on_update: NameRule,
     /// Defaults that are set while decoding.
     pub(crate) default: fn(&mut Value),
-    /// What a create changes, after status was emptied.
+    /// Changes an object on create, after status was emptied.
     pub(crate) create: fn(&mut Value),
-    /// What an update of the main endpoint changes, after status was put back.
+    /// Changes an object on an update of the main endpoint, after status was restored.
     pub(crate) update: fn(&Value, &mut Value),
-    /// What an update of the status endpoint changes, after spec was put back.
+    /// Changes an object on an update of the status endpoint, after spec was restored.
     pub(crate) status: fn(&Value, &mut Value),
     /// Whether the generation counts this update (old, new); none if the kind has no generation.
     pub(crate) generation: Option<fn(&Value, &Value) -> bool>,
@@ -41,8 +41,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// The strategy of kinds without deep rules: the server checks the types of the fields and the metadata, and
-    /// separates status from spec.
+    /// The rules that every strategy starts from: types, metadata, and a status apart from spec.
     pub(crate) const GENERIC: Self = Self {
         name: names::subdomain_name,
         name_on_update: names::segment_name,
@@ -57,12 +56,6 @@ impl Rules {
         validate_status: |_, _| Vec::new(),
         create_on_update: false,
         unconditional_update: true,
-    };
-
-    /// [`Rules::GENERIC`] for kinds whose `metadata.generation` counts changes of spec.
-    pub(crate) const GENERIC_WITH_GENERATION: Self = Self {
-        generation: Some(Self::spec_changed),
-        ..Self::GENERIC
     };
 
     /// The most common answer to [`Rules::generation`].
@@ -101,10 +94,6 @@ pub(crate) fn rules_of(res: &Resource) -> &'static Rules {
         (_, "MutatingWebhookConfiguration") => &webhooks::MUTATING,
         (_, "ValidatingWebhookConfiguration") => &webhooks::VALIDATING,
         (_, "CustomResourceDefinition") => &definition::RULES,
-        (_, "StatefulSet") => &workload::STATEFUL_SET,
-        (_, "CronJob" | "FlowSchema" | "Job" | "NetworkPolicy" | "PriorityLevelConfiguration") => {
-            &Rules::GENERIC_WITH_GENERATION
-        }
-        _ => &Rules::GENERIC,
+        (_, kind) => generic::rules_of(kind),
     }
 }

@@ -1,4 +1,4 @@
-//! Which resources are served: the built-in ones, and those of the CRDs that are established.
+//! The served resources: the built-in ones, and those of established CRDs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl ServedResources {
     /// The built-in resources.
     #[must_use]
     pub fn new() -> Self {
-        let built_in: Vec<_> = registry::all().into_iter().map(Arc::new).collect();
+        let built_in: Vec<_> = registry::all().iter().cloned().map(Arc::new).collect();
         let stored = built_in
             .iter()
             .filter(|r| r.api_version() == r.stored_as)
@@ -60,7 +60,7 @@ impl ServedResources {
         Self::of(resources, replaced(&self.stored, stored), documents)
     }
 
-    /// What is published about them.
+    /// Discovery and `OpenAPI` documents of the resources.
     #[must_use]
     pub fn documents(&self) -> &Documents {
         &self.documents

@@ -1,152 +1,59 @@
-//! What the server always writes.
+//! Fields that the server writes even if they are not set: Go structs and fields without `omitempty`.
 //!
-//! [`crate::schema::conform`] leaves out what an object need not say; this puts in what it says even when nobody has
-//! set it, so that plain comparison of JSON means what comparison of objects means to the server: no change, no new
-//! generation, no new resource version.
+//! [`crate::schema::conform`] drops zero values; this adds those that an encoded object always has. Comparison of JSON
+//! then means comparison of objects: no change, no new generation, no new resource version.
 //!
-//! Not copied: fields that the server writes as `null` when they are absent (such as the rules of an empty role).
+//! Only the status is filled: elsewhere validation refuses an object without such a field. A null list outside of status,
+//! such as the rules of an empty role, is not written.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::registry::json::{section, set_default};
+use crate::registry::json::set_default;
 use crate::resource::Resource;
-use crate::schema;
-use crate::schema::Type;
+use crate::schema::{self, Type};
 
-/// Adds what is missing of the fields that an object of this kind always shows.
+/// Adds the fields that an object of this kind always has.
 pub(crate) fn complete(res: &Resource, obj: &mut Value) {
-    let has_spec =
-        schema::builtin(&res.api_version(), &res.kind).is_some_and(|kind| kind.field("spec").is_some());
-    if has_spec {
+    let kind = schema::builtin(&res.api_version(), &res.kind);
+    let field = |name: &str| kind.and_then(|kind| kind.field(name));
+    if field("spec").is_some() {
         set_default(obj, "spec", json!({}));
     }
     if res.status {
         set_default(obj, "status", json!({}));
     }
-    if let Some(status) = obj.get_mut("status") {
-        complete_status(&res.kind, status);
-        let field = schema::builtin(&res.api_version(), &res.kind).and_then(|kind| kind.field("status"));
-        if let Some(field) = field {
-            fill(&field.ty, status);
-        }
+    if let (Some(status), Some(field)) = (obj.get_mut("status"), field("status")) {
+        fill(&field.ty, status);
     }
 }
 
-/// Adds the zero values of what is always shown. The status only: elsewhere validation refuses what is missing.
 fn fill(ty: &Type, value: &mut Value) {
     match (ty, value) {
         (Type::List(inner), Value::Array(items)) => items.iter_mut().for_each(|item| fill(inner, item)),
         (Type::Map(inner), Value::Object(map)) => map.values_mut().for_each(|value| fill(inner, value)),
         (Type::Object(_), Value::Object(map)) => {
             let Some(ty) = ty.object() else { return };
-            for (name, value) in map.iter_mut() {
-                if let Some(field) = ty.field(name) {
+            for (name, field) in ty.fields() {
+                if field.shown && !map.contains_key(name) {
+                    map.insert(name.to_owned(), zero(&field.ty));
+                }
+                if let Some(value) = map.get_mut(name) {
                     fill(&field.ty, value);
                 }
             }
-            for (name, field) in ty.fields().filter(|(_, field)| field.required) {
-                let zero = match field.ty {
-                    Type::String => json!(""),
-                    Type::Int32 | Type::Int64 => json!(0),
-                    Type::Boolean => json!(false),
-                    Type::Time => Value::Null,
-                    _ => continue,
-                };
-                map.entry(name).or_insert(zero);
-            }
-            for name in shown_nulls(ty.short_name()) {
-                map.entry(*name).or_insert(Value::Null);
-            }
         }
         _ => {}
     }
 }
 
-/// What may be left out and is shown all the same, as null.
-fn shown_nulls(short_name: &str) -> &'static [&'static str] {
-    match short_name {
-        "apps.v1.DeploymentCondition" => &["lastTransitionTime", "lastUpdateTime"],
-        "apps.v1.DaemonSetCondition"
-        | "apps.v1.ReplicaSetCondition"
-        | "apps.v1.StatefulSetCondition"
-        | "autoscaling.v2.HorizontalPodAutoscalerCondition"
-        | "core.v1.NamespaceCondition"
-        | "core.v1.ReplicationControllerCondition"
-        | "flowcontrol.v1.FlowSchemaCondition"
-        | "flowcontrol.v1.PriorityLevelConfigurationCondition" => &["lastTransitionTime"],
-        "autoscaling.v2.HorizontalPodAutoscalerStatus" => &["currentMetrics"],
-        "batch.v1.JobCondition" | "core.v1.PersistentVolumeClaimCondition" | "core.v1.PodCondition" => {
-            &["lastProbeTime", "lastTransitionTime"]
-        }
-        "core.v1.NodeCondition" => &["lastHeartbeatTime", "lastTransitionTime"],
-        "core.v1.ContainerStateRunning" => &["startedAt"],
-        "core.v1.ContainerStateTerminated" => &["finishedAt", "startedAt"],
-        _ => &[],
+/// The JSON form of the zero value of a Go type.
+fn zero(ty: &Type) -> Value {
+    match ty {
+        Type::String | Type::Bytes => "".into(),
+        Type::Int32 | Type::Int64 | Type::IntOrString => 0.into(),
+        Type::Boolean => false.into(),
+        Type::Quantity => "0".into(),
+        Type::Object(_) => Map::new().into(),
+        _ => Value::Null,
     }
 }
-
-fn complete_status(kind: &str, status: &mut Value) {
-    for counter in counters(kind) {
-        set_default(status, counter, 0);
-    }
-    match kind {
-        "Service" => set_default(status, "loadBalancer", json!({})),
-        "Node" => complete_node(status),
-        "CustomResourceDefinition" => {
-            if let Some(names) = section(status, "acceptedNames") {
-                set_default(names, "kind", "");
-                set_default(names, "plural", "");
-            }
-        }
-        _ => {}
-    }
-}
-
-/// The counters of a status that are shown even when they are 0.
-fn counters(kind: &str) -> &'static [&'static str] {
-    match kind {
-        "ReplicaSet" | "ReplicationController" => &["replicas"],
-        "StatefulSet" => &["availableReplicas", "replicas"],
-        "DaemonSet" => &[
-            "currentNumberScheduled",
-            "desiredNumberScheduled",
-            "numberMisscheduled",
-            "numberReady",
-        ],
-        "PodDisruptionBudget" => &[
-            "currentHealthy",
-            "desiredHealthy",
-            "disruptionsAllowed",
-            "expectedPods",
-        ],
-        "HorizontalPodAutoscaler" => &["desiredReplicas"],
-        _ => &[],
-    }
-}
-
-fn complete_node(status: &mut Value) {
-    if let Some(endpoints) = section(status, "daemonEndpoints")
-        && let Some(endpoint) = section(endpoints, "kubeletEndpoint")
-    {
-        set_default(endpoint, "Port", 0);
-    }
-    if let Some(info) = section(status, "nodeInfo") {
-        for key in [
-            "architecture",
-            "bootID",
-            "containerRuntimeVersion",
-            "kernelVersion",
-            "kubeProxyVersion",
-            "kubeletVersion",
-            "machineID",
-            "operatingSystem",
-            "osImage",
-            "systemUUID",
-        ] {
-            set_default(info, key, "");
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,4 @@
-//! What the tests of this folder share.
+//! Helpers of the tests of this folder.
 
 use serde_json::{Value, json};
 
@@ -13,9 +13,10 @@ pub(crate) fn versioned(res: &Resource) -> String {
 /// The built-in resource of this qualified name, in the preferred version unless it begins with one.
 pub(crate) fn resource(qualified: &str) -> Resource {
     crate::registry::all()
-        .into_iter()
+        .iter()
         .find(|res| res.qualified() == qualified || versioned(res) == qualified)
         .expect("a built-in resource")
+        .clone()
 }
 
 /// Errors as clients see them.

@@ -1,4 +1,4 @@
-//! What typed decoding does to a body: unknown fields go, and are reported; nulls and what `omitempty` leaves out go
+//! Typed decoding of a body: unknown fields are dropped and reported; nulls and zero values under `omitempty` are dropped
 //! silently; times, amounts and bytes take their canonical form; a value of the wrong type is an error.
 //!
 //! Doing it twice is the same as doing it once. The walk is as deep as the body, which [`super::parse`] bounds.
@@ -35,12 +35,12 @@ pub fn conform_merged(schema: TypeRef, value: &mut Value) -> Result<Vec<String>,
     )
 }
 
-/// What is known on the way through a body.
+/// The state of a walk through a body.
 #[derive(Default)]
 struct Walk {
     unknown: Reported,
     fits_numbers: bool,
-    /// The first value of a wrong type. Whatever cannot be read for another reason is told instead.
+    /// The first value of a wrong type. An unreadable value is reported instead.
     mismatch: Option<DecodeError>,
 }
 

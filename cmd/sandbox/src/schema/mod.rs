@@ -1,17 +1,15 @@
-//! What the fields of the built-in kinds are: enough to read a body as a typed server would.
+//! The Go types of the built-in kinds: decoding of a body as the scheme of a real API server does it.
 //!
-//! [`builtin`] finds a kind, [`parse`] reads bytes, [`conform`] makes a value what the type says or explains why it is
-//! not. Everything here is a pure function over JSON; the schema itself is compiled once, on first use, and never changes.
-//! It knows types and spelling only: defaults, validation and what a field may become are not its business.
+//! [`builtin`] finds a kind, [`parse`] reads bytes, [`conform`] brings a value to the form of its type or explains the
+//! mismatch. The functions are pure. The types are compiled from the generated data on first use. Defaulting and
+//! validation belong to [`crate::registry`].
 
-mod compile;
 mod conform;
 mod kinds;
 mod parse;
 mod path;
 mod scalar;
 mod time;
-mod zero;
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -19,6 +17,8 @@ pub(crate) mod testing;
 mod tests;
 
 use std::collections::BTreeMap;
+
+use crate::generated::short_name;
 
 pub use conform::{DecodeError, conform, conform_merged};
 pub use parse::{Parsed, parse};
@@ -32,25 +32,13 @@ pub fn builtin(api_version: &str, kind: &str) -> Option<TypeRef> {
 /// The schema of `metadata`, which every object has, custom resources too.
 #[must_use]
 pub fn object_meta() -> Option<TypeRef> {
-    kinds::schema().definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+    kinds::schema().definition("meta.v1.ObjectMeta")
 }
 
 /// The schema of the body of a DELETE. Clients send it under many an `apiVersion`, so it is not looked up by one.
 #[must_use]
 pub fn delete_options() -> Option<TypeRef> {
-    kinds::schema().definition("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")
-}
-
-/// The definitions of all types by name, as JSON schemas with descriptions. Made anew on each call.
-#[must_use]
-pub fn definitions() -> serde_json::Map<String, serde_json::Value> {
-    kinds::published()
-}
-
-/// The name without what all types of a group share, such as `core.v1.PodSpec`. It is unique too.
-#[must_use]
-pub fn short_name(name: &str) -> &str {
-    tail(name, 3)
+    kinds::schema().definition("meta.v1.DeleteOptions")
 }
 
 /// An object type of the schema; cheap to copy.
@@ -61,26 +49,28 @@ pub struct TypeRef(&'static Definition);
 #[derive(Debug)]
 struct Definition {
     /// The published name, such as `io.k8s.api.core.v1.PodSpec`.
-    name: String,
-    fields: BTreeMap<String, Field>,
+    name: &'static str,
+    fields: BTreeMap<&'static str, Field>,
 }
 
 /// One field of an object type.
 #[derive(Debug)]
 pub struct Field {
-    /// What may stand there.
+    /// The type of its value.
     pub ty: Type,
     /// The API always shows this field, even when it is empty.
     pub required: bool,
     /// The field is optional, and its zero value (`0`, `false`, `""`) still differs from leaving it out.
     pub keeps_zero: bool,
+    /// The server writes the field even if it is not set: as null, or with its zero value.
+    pub shown: bool,
 }
 
-/// What may stand in one place of an object.
+/// The type of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
-    /// An object of the named type.
-    Object(String),
+    /// An object of the type with this short name.
+    Object(&'static str),
     /// An object whose keys are data.
     Map(Box<Type>),
     /// A list.
@@ -114,9 +104,10 @@ pub enum Type {
 /// The compiled schema of all built-in kinds.
 #[derive(Debug)]
 struct Schema {
-    definitions: BTreeMap<String, Definition>,
-    /// From `apiVersion` and `kind` to the name of a definition.
-    kinds: BTreeMap<(&'static str, &'static str), String>,
+    /// By short name.
+    definitions: BTreeMap<&'static str, Definition>,
+    /// From group, version and kind to the short name of a definition.
+    kinds: BTreeMap<(&'static str, &'static str, &'static str), &'static str>,
 }
 
 // === impl TypeRef ===
@@ -125,13 +116,13 @@ impl TypeRef {
     /// The full name of the type, such as `io.k8s.api.core.v1.PodSpec`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        &self.0.name
+        self.0.name
     }
 
     /// The name without what all types of a group share, such as `core.v1.PodSpec`. It is unique too.
     #[must_use]
     pub fn short_name(self) -> &'static str {
-        short_name(&self.0.name)
+        short_name(self.0.name)
     }
 
     /// One field by its JSON name.
@@ -142,7 +133,7 @@ impl TypeRef {
 
     /// All fields, by name.
     pub fn fields(self) -> impl Iterator<Item = (&'static str, &'static Field)> {
-        self.0.fields.iter().map(|(name, field)| (name.as_str(), field))
+        self.0.fields.iter().map(|(name, field)| (*name, field))
     }
 }
 
@@ -163,17 +154,11 @@ impl Type {
 
 impl Schema {
     fn kind(&'static self, api_version: &str, kind: &str) -> Option<TypeRef> {
-        self.definition(self.kinds.get(&(api_version, kind))?)
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        self.definition(self.kinds.get(&(group, version, kind))?)
     }
 
     fn definition(&'static self, name: &str) -> Option<TypeRef> {
         self.definitions.get(name).map(TypeRef)
     }
-}
-
-/// The last `n` parts of a dotted name.
-fn tail(name: &str, n: usize) -> &str {
-    name.rmatch_indices('.')
-        .nth(n - 1)
-        .map_or(name, |(at, _)| &name[at + 1..])
 }

@@ -1,4 +1,4 @@
-//! Reading JSON, and noticing keys that stand twice.
+//! Parsing of JSON, with a report of duplicate keys.
 //!
 //! The last of two equal keys wins, as everywhere in the API; which ones there were is for the caller to refuse, to warn
 //! about or to ignore. Nesting is bounded by the parser (127 levels), so that walks over a parsed value may recurse.
@@ -14,7 +14,7 @@ use super::path::{Path, Reported};
 /// A body, read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
-    /// What it says.
+    /// The parsed value.
     pub value: Value,
     /// The paths of keys that stand more than once, such as `spec.replicas`.
     pub duplicates: Vec<String>,
@@ -27,7 +27,7 @@ pub struct ParseError(String);
 
 /// Reads a body.
 pub fn parse(body: &[u8]) -> Result<Parsed, ParseError> {
-    // The server, too, takes bytes that are no UTF-8 and puts replacement characters in their place.
+    // Invalid UTF-8 becomes replacement characters, as on a real server.
     let text = String::from_utf8_lossy(body);
     let mut duplicates = Reported::default();
     let mut deserializer = serde_json::Deserializer::from_str(&text);

@@ -1,4 +1,4 @@
-//! Where we are in a body. A path lives on the stack of the walk, and costs nothing until somebody asks for its text.
+//! The path of a value in a body. It lives on the stack of the walk and allocates only when it is formatted.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Values without parts: is it of the type, and what is its canonical form.
+//! Scalars: check of the type, and conversion to the canonical form.
 
 use base64::alphabet::STANDARD;
 use base64::engine::{Engine, GeneralPurpose, GeneralPurposeConfig};
@@ -76,7 +76,7 @@ fn int64(value: &Value) -> Result<(), Wrong> {
     }
 }
 
-/// A number is read from its text, anything that is no amount fails as text does. An amount that is too large for us is
+/// A number is read from its text, an invalid amount fails as text does. An amount that is too large for us is
 /// left as it is.
 fn quantity(value: &mut Value) -> Result<(), Wrong> {
     let text = match &*value {
@@ -91,7 +91,7 @@ fn quantity(value: &mut Value) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// What is counted by name, such as CPU, is counted in thousandths.
+/// Amounts of named resources, such as CPU, are rounded to thousandths.
 pub(super) fn round_resource(value: &mut Value) {
     if let Some(quantity) = Quantity::read(value) {
         *value = quantity.round_to_milli().text().into();

@@ -6,11 +6,7 @@ use super::{Type, TypeRef};
 
 /// An object of roughly the given type, made from random bytes: mostly right, with nulls, zeros and unknown fields.
 pub(crate) fn object(schema: TypeRef, bytes: &[u8]) -> Value {
-    match build(
-        &Type::Object(schema.name().to_owned()),
-        &mut bytes.iter().copied(),
-        12,
-    ) {
+    match build(&Type::Object(schema.short_name()), &mut bytes.iter().copied(), 12) {
         Value::Null => json!({}),
         object => object,
     }

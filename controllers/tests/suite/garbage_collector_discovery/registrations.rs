@@ -1,14 +1,15 @@
-//! Discovery is read after a change of an `APIService`. The sandbox does not serve this kind, so the tests create its CRD.
+//! Discovery is read after a change of an `APIService`.
 
-use coxswain_manager::object::Resource;
+use coxswain_manager::client::Patch;
+use coxswain_manager::object::{Key, Resource};
 use serde_json::{Value, json};
 
 use super::{Fixture, SECOND, fixture_with};
 
-const SERVICES: Resource = Resource::cluster("apiregistration.k8s.io", "v1", "apiservices", "Kind11");
+const SERVICES: Resource = Resource::cluster("apiregistration.k8s.io", "v1", "apiservices", "APIService");
 
 async fn with_api_services() -> Fixture {
-    let f = fixture_with(&["apiservices.apiregistration.k8s.io"], |_| {}).await;
+    let f = fixture_with(&[], |_| {}).await;
     f.within(SECOND, "published", || {
         f.collects("apiregistration.k8s.io/v1 apiservices")
     })
@@ -27,7 +28,7 @@ fn service(group: &str, remote: bool, available: bool) -> Value {
     };
     let status = if available { "True" } else { "False" };
     json!({
-        "apiVersion": "apiregistration.k8s.io/v1", "kind": "Kind11",
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
         "metadata": {"name": format!("v1.{group}")},
         "spec": {"group": group, "version": "v1", "service": service},
         "status": {"conditions": [{"type": "Available", "status": status}]},
@@ -37,6 +38,13 @@ fn service(group: &str, remote: bool, available: bool) -> Value {
 async fn register(f: &Fixture, service: &Value) {
     let created: Result<Value, _> = f.admin.create(&SERVICES, "", service.to_string().into()).await;
     created.expect("created");
+}
+
+async fn set_status(f: &Fixture, service: &Value) {
+    let name = service["metadata"]["name"].as_str().unwrap_or_default();
+    let status = Patch::merge(&json!({"status": service["status"]})).of("status");
+    let patched: Result<Value, _> = f.admin.patch(&SERVICES, &Key::new("", name), status).await;
+    patched.expect("patched");
 }
 
 fn reads(f: &Fixture) -> usize {
@@ -49,8 +57,7 @@ async fn api_service_change_triggers_a_read() {
     register(&f, &service("batch", true, false)).await;
     f.sleep(2 * SECOND).await;
     assert_eq!(reads(&f), 1);
-    let status = json!({"status": service("batch", true, true)["status"]});
-    f.patch(&SERVICES, "v1.batch", &status).await;
+    set_status(&f, &service("batch", true, true)).await;
     f.sleep(2 * SECOND).await;
     assert_eq!(reads(&f), 1);
     assert_eq!(f.sync_errors(), 0);
@@ -62,8 +69,7 @@ async fn api_service_changes_share_reads() {
     register(&f, &service("batch", true, false)).await;
     for round in 0..100 {
         let available = service("batch", true, round % 2 == 0);
-        f.patch(&SERVICES, "v1.batch", &json!({"status": available["status"]}))
-            .await;
+        set_status(&f, &available).await;
         f.sleep(SECOND / 10).await;
     }
     let reads = reads(&f);

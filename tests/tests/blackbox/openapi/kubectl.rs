@@ -80,7 +80,6 @@ async fn explain_prints_built_in_kinds(c: Cluster) {
         &[
             "KIND:       Pod",
             "VERSION:    v1",
-            "Pod is a collection of containers",
             "spec\t<PodSpec>",
             "status\t<PodStatus>",
         ],

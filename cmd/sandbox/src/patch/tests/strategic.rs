@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::super::merge_keys::{RULES, rule};
 use super::super::{PatchError, PatchType, apply};
 use crate::schema::{self, Type, TypeRef};
 
@@ -256,66 +255,3 @@ fn free_form_data_cannot_be_merged_into() {
     let reason = "unable to find api field in struct RawExtension for the json field \"spec\"";
     assert_eq!(answer, Err(PatchError::Internal(reason.to_owned())));
 }
-
-#[test]
-fn every_rule_is_about_a_field_that_exists() {
-    assert!(RULES.is_sorted());
-    // All types are reached from some kind; walk them once.
-    let mut found = 0;
-    let mut seen = BTreeSet::new();
-    let mut open: Vec<TypeRef> = KINDS
-        .iter()
-        .filter_map(|(version, kind)| schema::builtin(version, kind))
-        .collect();
-    while let Some(ty) = open.pop() {
-        if !seen.insert(ty.name()) {
-            continue;
-        }
-        for (name, field) in ty.fields() {
-            let rule = rule(ty.short_name(), name);
-            if !rule.strategies.is_empty() {
-                found += 1;
-            }
-            let item = match &field.ty {
-                Type::List(item) => {
-                    let by_key = item.object().is_some_and(|item| item.field(rule.key).is_some());
-                    assert!(
-                        !rule.merges() || by_key || rule.key.is_empty(),
-                        "{} {name}",
-                        ty.name()
-                    );
-                    item
-                }
-                Type::Map(item) => item,
-                other => other,
-            };
-            open.extend(item.object());
-        }
-    }
-    assert_eq!(found, RULES.len());
-}
-
-const KINDS: &[(&str, &str)] = &[
-    ("v1", "Namespace"),
-    ("v1", "Node"),
-    ("v1", "Pod"),
-    ("v1", "Service"),
-    ("v1", "ServiceAccount"),
-    ("v1", "ReplicationController"),
-    ("v1", "PersistentVolumeClaim"),
-    ("apps/v1", "ReplicaSet"),
-    ("apps/v1", "Deployment"),
-    ("apps/v1", "StatefulSet"),
-    ("apps/v1", "DaemonSet"),
-    ("batch/v1", "Job"),
-    ("policy/v1", "PodDisruptionBudget"),
-    ("autoscaling/v2", "HorizontalPodAutoscaler"),
-    ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema"),
-    ("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration"),
-    ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
-    (
-        "admissionregistration.k8s.io/v1",
-        "ValidatingWebhookConfiguration",
-    ),
-    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
-];

@@ -7,7 +7,7 @@ use crate::printers::jsonpath::{End, Filter, Operand, Operator, Slice, Step};
 /// Characters that end the name of a field unless escaped.
 const TERMINATORS: &[char] = &[' ', '\t', '\r', '\n', '.', ',', '[', ']', '$', '@', '{', '}'];
 
-/// The steps of a path; `None` if the text is no path.
+/// The steps of a path; `None` if the text is not a path.
 pub fn steps(text: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = text;
@@ -62,7 +62,7 @@ fn field<'a>(text: &'a str, steps: &mut Vec<Step>) -> &'a str {
     text.get(end..).unwrap_or_default()
 }
 
-/// What stands between brackets.
+/// The text between brackets.
 fn subscript(text: &str, out: &mut Vec<Step>) -> Option<()> {
     if text.contains(',') {
         let paths = text

@@ -1,58 +1,54 @@
 //! Events, in the form of core and in that of `events.k8s.io`: the same objects under two sets of field names.
 
-use serde_json::{Value, json};
+use jiff::Timestamp;
+use serde_json::Value;
 
-use crate::printers::column::{NAME, string, wide};
+use crate::printers::column::Cell::{At, Number, Of, Text};
+use crate::printers::column::{Column, column, wide};
 use crate::printers::duration::{parse, since};
-use crate::printers::kinds::Kind;
 use crate::printers::read::{int, text};
 
-pub static EVENT: Kind = Kind {
-    columns: &[
-        string("Last Seen", "Time since it happened last."),
-        string("Type", "Normal or Warning."),
-        string("Reason", "Why it happened, in one word."),
-        string("Object", "What it happened to."),
-        wide("Subobject", "Which part of the object."),
-        wide("Source", "Who reported it."),
-        string("Message", "What happened."),
-        wide("First Seen", "Time since it happened first."),
-        wide("Count", "How often it happened."),
-        crate::printers::column::Column { priority: 1, ..NAME },
-    ],
-    cells: |event, now| {
-        let time = |names: [&str; 2]| {
-            names
-                .into_iter()
-                .filter_map(|name| event.pointer(name))
-                .find(|time| parse(Some(time)).is_some())
-        };
-        let first =
-            time(["/firstTimestamp", "/deprecatedFirstTimestamp"]).or_else(|| event.pointer("/eventTime"));
-        let last = time(["/lastTimestamp", "/deprecatedLastTimestamp"]).or(first);
-        let series = event.pointer("/series").filter(|series| series.is_object());
-        let (last, times) = match series {
-            Some(series) => (series.pointer("/lastObservedTime"), int(series, "/count")),
-            // An event that stands for itself alone has no count.
-            None => (
-                last,
-                (int(event, "/count") + int(event, "/deprecatedCount")).max(1),
-            ),
-        };
-        vec![
-            json!(since(last, now)),
-            json!(text(event, "/type")),
-            json!(text(event, "/reason")),
-            json!(target(event)),
-            json!(either(event, "/involvedObject/fieldPath", "/regarding/fieldPath")),
-            json!(source(event)),
-            json!(either(event, "/message", "/note").trim()),
-            json!(since(first, now)),
-            json!(times),
-            json!(text(event, "/metadata/name")),
-        ]
-    },
-};
+#[rustfmt::skip]
+pub static EVENT: &[Column] = &[
+    column("Last Seen", At(last_seen)),
+    column("Type", Text("/type")),
+    column("Reason", Text("/reason")),
+    column("Object", Of(target)),
+    wide("Subobject", Of(|event| either(event, "/involvedObject/fieldPath", "/regarding/fieldPath").to_owned())),
+    wide("Source", Of(source)),
+    column("Message", Of(|event| either(event, "/message", "/note").trim().to_owned())),
+    wide("First Seen", At(|event, now| since(first(event), now))),
+    wide("Count", Number(times)),
+    wide("Name", Text("/metadata/name")),
+];
+
+/// The first of two timestamps that is set.
+fn time<'a>(event: &'a Value, names: [&str; 2]) -> Option<&'a Value> {
+    let times = names.into_iter().filter_map(|name| event.pointer(name));
+    times.into_iter().find(|time| parse(Some(time)).is_some())
+}
+
+fn first(event: &Value) -> Option<&Value> {
+    time(event, ["/firstTimestamp", "/deprecatedFirstTimestamp"]).or_else(|| event.pointer("/eventTime"))
+}
+
+fn series(event: &Value) -> Option<&Value> {
+    event.pointer("/series").filter(|series| series.is_object())
+}
+
+fn last_seen(event: &Value, now: Timestamp) -> String {
+    let last = match series(event) {
+        Some(series) => series.pointer("/lastObservedTime"),
+        None => time(event, ["/lastTimestamp", "/deprecatedLastTimestamp"]).or_else(|| first(event)),
+    };
+    since(last, now)
+}
+
+/// A single event has no count.
+fn times(event: &Value) -> i64 {
+    let single = || (int(event, "/count") + int(event, "/deprecatedCount")).max(1);
+    series(event).map_or_else(single, |series| int(series, "/count"))
+}
 
 fn target(event: &Value) -> String {
     let kind = either(event, "/involvedObject/kind", "/regarding/kind").to_lowercase();

@@ -1,48 +1,25 @@
-//! Pods: the one word that sums up the state of all containers.
+//! Pods: the Status column sums up the states of all containers in one word.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::printers::column::{AGE, NAME, string, wide};
-use crate::printers::duration::{age, human, parse};
-use crate::printers::kinds::Kind;
+use crate::printers::column::Cell::{At, Of, TextOr};
+use crate::printers::column::{AGE, Column, NAME, column, wide};
+use crate::printers::duration::{human, parse};
 use crate::printers::read::{condition, count, flag, int, list, terminating, text, text_or};
 
-pub static POD: Kind = Kind {
-    columns: &[
-        NAME,
-        string("Ready", "Containers that are ready, of all that keep running."),
-        string("Status", "State of the pod and its containers in one word."),
-        string(
-            "Restarts",
-            "How often containers were restarted, and how long ago the last time.",
-        ),
-        AGE,
-        wide("IP", "Address of the pod."),
-        wide("Node", "Node that the pod is bound to."),
-        wide("Nominated Node", "Node on which room is being made for the pod."),
-        wide(
-            "Readiness Gates",
-            "Conditions that are true, of those the pod's readiness waits for.",
-        ),
-    ],
-    cells,
-};
-
-fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
-    let summary = Summary::of(pod);
-    vec![
-        json!(text(pod, "/metadata/name")),
-        json!(format!("{}/{}", summary.ready, summary.total)),
-        json!(summary.reason),
-        json!(summary.restarts.shown(now)),
-        json!(age(pod, now)),
-        json!(text_or(pod, "/status/podIPs/0/ip", "<none>")),
-        json!(text_or(pod, "/spec/nodeName", "<none>")),
-        json!(text_or(pod, "/status/nominatedNodeName", "<none>")),
-        json!(readiness_gates(pod)),
-    ]
-}
+#[rustfmt::skip]
+pub static POD: &[Column] = &[
+    NAME,
+    column("Ready", Of(|pod| { let summary = Summary::of(pod); format!("{}/{}", summary.ready, summary.total) })),
+    column("Status", Of(|pod| Summary::of(pod).reason)),
+    column("Restarts", At(|pod, now| Summary::of(pod).restarts.shown(now))),
+    AGE,
+    wide("IP", TextOr("/status/podIPs/0/ip", "<none>")),
+    wide("Node", TextOr("/spec/nodeName", "<none>")),
+    wide("Nominated Node", TextOr("/status/nominatedNodeName", "<none>")),
+    wide("Readiness Gates", Of(readiness_gates)),
+];
 
 /// Marks the row of a pod that has run its course.
 pub fn conditions(pod: &Value) -> Option<Value> {
@@ -96,7 +73,7 @@ impl Restarts {
     }
 }
 
-/// What is known of the init containers.
+/// A summary of the init containers.
 #[derive(Default)]
 struct Init {
     /// Whether one of them is not done yet.
@@ -145,7 +122,7 @@ impl Summary {
         summary
     }
 
-    /// Goes through the init containers up to the one that is at work or has failed. Those that restart for ever are
+    /// Goes through the init containers up to the one that is at work or has failed. Those that always restart are
     /// sidecars: once started they count like the pod's own containers.
     fn add_init_containers(&mut self, pod: &Value) -> Init {
         let containers = list(pod, "/spec/initContainers");
@@ -219,6 +196,3 @@ fn end_of(terminated: &Value) -> String {
         (reason, _) => reason.to_owned(),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,4 @@
-//! The two shapes of an event, one into the other.
+//! Conversion between core/v1 and events.k8s.io/v1 events.
 
 use serde_json::Value;
 

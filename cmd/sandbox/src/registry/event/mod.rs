@@ -1,4 +1,4 @@
-//! Events, in the shape of the core group and in that of `events.k8s.io`. Both are one collection.
+//! Strategies of Event in the core group and in `events.k8s.io`. Both share one collection.
 
 mod convert;
 mod validate;

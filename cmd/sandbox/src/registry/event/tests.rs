@@ -90,7 +90,7 @@ fn modern_events_are_checked_strictly() {
 }
 
 #[test]
-fn what_happened_does_not_change() {
+fn content_of_an_event_is_immutable() {
     let (_, errors) = updated(
         "events.events.k8s.io",
         modern(json!({})),

@@ -1,8 +1,8 @@
-//! What an event must say.
+//! Validation of events.
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::event::convert;
 use crate::registry::json::{empty, number, same, text};
 use crate::registry::names;
@@ -28,17 +28,17 @@ fn legacy(event: &Value, controller_field: &str) -> Vec<FieldError> {
         (true, _) => true,
     };
     if !fits {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             "involvedObject.namespace",
             about,
             "does not match event.namespace",
-        ));
+        );
     }
     if modern {
         reporter(event, controller_field, &mut errors);
     }
     for wrong in names::dns_subdomain(namespace) {
-        errors.push(FieldError::invalid("namespace", namespace, wrong));
+        errors.invalid("namespace", namespace, wrong);
     }
     errors
 }
@@ -46,10 +46,10 @@ fn legacy(event: &Value, controller_field: &str) -> Vec<FieldError> {
 fn reporter(event: &Value, controller_field: &str, errors: &mut Vec<FieldError>) {
     let controller = text(&event["reportingComponent"]);
     if controller.is_empty() {
-        errors.push(FieldError::required(controller_field, ""));
+        errors.required(controller_field, "");
     }
     for wrong in names::qualified(controller) {
-        errors.push(FieldError::invalid(controller_field, controller, wrong));
+        errors.invalid(controller_field, controller, wrong);
     }
     for (key, needed, limit) in [
         ("reportingInstance", true, SHORT),
@@ -59,14 +59,10 @@ fn reporter(event: &Value, controller_field: &str, errors: &mut Vec<FieldError>)
     ] {
         let value = text(&event[key]);
         if needed && value.is_empty() {
-            errors.push(FieldError::required(key, ""));
+            errors.required(key, "");
         }
         if value.len() > limit {
-            errors.push(FieldError::invalid(
-                key,
-                "",
-                format!("can have at most {limit} characters"),
-            ));
+            errors.invalid(key, "", format!("can have at most {limit} characters"));
         }
     }
 }
@@ -77,15 +73,11 @@ pub(crate) fn modern(event: &Value) -> Vec<FieldError> {
     let mut errors = legacy(&event, "reportingController");
     series(&event, &mut errors);
     if event["eventTime"].is_null() {
-        errors.push(FieldError::required("eventTime", ""));
+        errors.required("eventTime", "");
     }
     let kind = text(&event["type"]);
     if !matches!(kind, "Normal" | "Warning") {
-        errors.push(FieldError::invalid(
-            "type",
-            "",
-            format!("has invalid value: {kind}"),
-        ));
+        errors.invalid("type", "", format!("has invalid value: {kind}"));
     }
     let unset = [
         ("firstTimestamp", event["firstTimestamp"].is_null()),
@@ -94,7 +86,7 @@ pub(crate) fn modern(event: &Value) -> Vec<FieldError> {
         ("source", empty(&event["source"])),
     ];
     for (key, _) in unset.iter().filter(|(_, unset)| !unset) {
-        errors.push(FieldError::invalid(*key, "", "needs to be unset"));
+        errors.invalid(*key, "", "needs to be unset");
     }
     errors
 }
@@ -122,7 +114,7 @@ pub(crate) fn modern_update(old: &Value, new: &Value) -> Vec<FieldError> {
         ("reportingInstance", "reportingInstance"),
     ] {
         if !same(&old[key], &new[key]) {
-            errors.push(FieldError::invalid(shown, new[key].clone(), "field is immutable"));
+            errors.invalid(shown, new[key].clone(), "field is immutable");
         }
     }
     errors
@@ -140,9 +132,9 @@ fn series(event: &Value, errors: &mut Vec<FieldError>) {
         return;
     }
     if number(&series["count"]) < 2 {
-        errors.push(FieldError::invalid("series.count", "", "should be at least 2"));
+        errors.invalid("series.count", "", "should be at least 2");
     }
     if series["lastObservedTime"].is_null() {
-        errors.push(FieldError::required("series.lastObservedTime", ""));
+        errors.required("series.lastObservedTime", "");
     }
 }

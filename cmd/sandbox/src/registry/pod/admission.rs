@@ -1,6 +1,6 @@
-//! What the admission plugins of a default server do to pods: tolerations and the quality-of-service class.
+//! The mutations of default admission plugins on pods: tolerations and the quality-of-service class.
 //!
-//! A priority class is another object, so that whoever calls looks it up.
+//! A priority class is another object, so the caller looks it up.
 
 use std::collections::BTreeMap;
 

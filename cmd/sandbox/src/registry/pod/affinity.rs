@@ -1,8 +1,8 @@
-//! Which pods a pod wants to be near, or far from.
+//! Validation of pod affinity and anti-affinity.
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{list, text};
 use crate::registry::names;
 
@@ -25,9 +25,9 @@ fn topology(term: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let key = text(&term["topologyKey"]);
     let path = format!("{path}.topologyKey");
     if key.is_empty() {
-        errors.push(FieldError::required(path.as_str(), "can not be empty"));
+        errors.required(path.as_str(), "can not be empty");
     }
     for wrong in names::qualified(key) {
-        errors.push(FieldError::invalid(path.as_str(), key, wrong));
+        errors.invalid(path.as_str(), key, wrong);
     }
 }

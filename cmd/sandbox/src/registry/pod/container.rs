@@ -1,15 +1,15 @@
-//! Containers of a pod.
+//! Validation of the containers of a pod.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{list, number, text};
 use crate::registry::names;
 use crate::registry::pod::{environment, probe, resources, security, volumes};
 
-/// What containers may refer to, and what the pod as a whole says.
+/// Names that containers may refer to, and fields of the pod that affect them.
 pub(crate) struct Surroundings<'a> {
     pub(crate) volumes: BTreeSet<&'a str>,
     pub(crate) grace_period: i64,
@@ -24,7 +24,7 @@ pub(crate) fn main(
 ) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     if list(containers).is_empty() {
-        errors.push(FieldError::required(path, ""));
+        errors.required(path, "");
     }
     for (i, container) in list(containers).iter().enumerate() {
         let path = format!("{path}[{i}]");
@@ -54,10 +54,10 @@ pub(crate) fn init(
         }
         for key in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
             if !container[key].is_null() {
-                errors.push(FieldError::forbidden(
+                errors.forbidden(
                     format!("{path}.{key}"),
                     "may not be set for init containers without restartPolicy=Always",
-                ));
+                );
             }
         }
     }
@@ -85,40 +85,40 @@ pub(crate) fn ephemeral(spec: &Value, path: &str, errors: &mut Vec<FieldError>) 
 fn unique(container: &Value, seen: &mut BTreeSet<String>, path: &str, errors: &mut Vec<FieldError>) {
     let name = text(&container["name"]);
     if !seen.insert(name.to_owned()) {
-        errors.push(FieldError::duplicate(format!("{path}.name"), name));
+        errors.duplicate(format!("{path}.name"), name);
     }
 }
 
 fn common(container: &Value, around: &Surroundings<'_>, path: &str, errors: &mut Vec<FieldError>) {
     let name = text(&container["name"]);
     if name.is_empty() {
-        errors.push(FieldError::required(format!("{path}.name"), ""));
+        errors.required(format!("{path}.name"), "");
     } else {
         for wrong in names::dns_label(name) {
-            errors.push(FieldError::invalid(format!("{path}.name"), name, wrong));
+            errors.invalid(format!("{path}.name"), name, wrong);
         }
     }
     if text(&container["image"]).is_empty() {
-        errors.push(FieldError::required(format!("{path}.image"), ""));
+        errors.required(format!("{path}.image"), "");
     }
     let policy = text(&container["terminationMessagePolicy"]);
     if !matches!(policy, "File" | "FallbackToLogsOnError") {
-        errors.push(FieldError::not_supported(
+        errors.not_supported(
             format!("{path}.terminationMessagePolicy"),
             policy,
             &["File", "FallbackToLogsOnError"],
-        ));
+        );
     }
     ports(&container["ports"], &format!("{path}.ports"), errors);
     environment::validate(container, path, errors);
     volumes::validate_mounts(container, &around.volumes, path, errors);
     let policy = text(&container["imagePullPolicy"]);
     if !matches!(policy, "Always" | "IfNotPresent" | "Never") {
-        errors.push(FieldError::not_supported(
+        errors.not_supported(
             format!("{path}.imagePullPolicy"),
             policy,
             &["Always", "IfNotPresent", "Never"],
-        ));
+        );
     }
     resources::validate(&container["resources"], &format!("{path}.resources"), errors);
     security::of_container(
@@ -136,7 +136,7 @@ fn ports(ports: &Value, path: &str, errors: &mut Vec<FieldError>) {
         if !name.is_empty() {
             let wrong = names::port_name(name);
             if wrong.is_empty() && !seen.insert(name) {
-                errors.push(FieldError::duplicate(format!("{path}.name"), name));
+                errors.duplicate(format!("{path}.name"), name);
             }
             errors.extend(
                 wrong
@@ -146,23 +146,19 @@ fn ports(ports: &Value, path: &str, errors: &mut Vec<FieldError>) {
         }
         let number_of = |key: &str| number(&port[key]);
         if number_of("containerPort") == 0 {
-            errors.push(FieldError::required(format!("{path}.containerPort"), ""));
+            errors.required(format!("{path}.containerPort"), "");
         }
         for key in ["containerPort", "hostPort"] {
             let port = number_of(key);
             if port != 0
                 && let Some(wrong) = names::port_number(port)
             {
-                errors.push(FieldError::invalid(format!("{path}.{key}"), port, wrong));
+                errors.invalid(format!("{path}.{key}"), port, wrong);
             }
         }
         let protocol = text(&port["protocol"]);
         if !matches!(protocol, "TCP" | "UDP" | "SCTP") {
-            errors.push(FieldError::not_supported(
-                format!("{path}.protocol"),
-                protocol,
-                &["SCTP", "TCP", "UDP"],
-            ));
+            errors.not_supported(format!("{path}.protocol"), protocol, &["SCTP", "TCP", "UDP"]);
         }
     }
 }
@@ -182,10 +178,7 @@ fn host_ports(containers: &[Value], path: &str, errors: &mut Vec<FieldError>) {
                 text(&port["hostIP"])
             );
             if !taken.insert(key.clone()) {
-                errors.push(FieldError::duplicate(
-                    format!("{path}[{i}].ports[{j}].hostPort"),
-                    key,
-                ));
+                errors.duplicate(format!("{path}[{i}].ports[{j}].hostPort"), key);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a pod or a pod template gets while it is decoded.
+//! Defaulting of pods and pod templates.
 
 use serde_json::{Value, json};
 
@@ -135,7 +135,7 @@ pub(crate) fn pull_policy(image: &str) -> &'static str {
     let (name, tag) = last
         .split_once(':')
         .map_or((last, None), |(name, tag)| (name, Some(tag)));
-    // The host may have capitals and a port, the rest of a path may not. What cannot be read has no tag.
+    // The host may have capitals and a port, the rest of a path may not. An unreadable image has no tag.
     let readable = |part: &str| {
         !part.is_empty()
             && part

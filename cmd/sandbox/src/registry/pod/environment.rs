@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{list, text};
 use crate::registry::names;
 
@@ -49,10 +49,10 @@ pub(crate) fn validate(container: &Value, path: &str, errors: &mut Vec<FieldErro
         let path = format!("{path}.env[{i}]");
         let name = text(&variable["name"]);
         if name.is_empty() {
-            errors.push(FieldError::required(format!("{path}.name"), ""));
+            errors.required(format!("{path}.name"), "");
         }
         for wrong in names::env_name(name) {
-            errors.push(FieldError::invalid(format!("{path}.name"), name, wrong));
+            errors.invalid(format!("{path}.name"), name, wrong);
         }
         if !variable["valueFrom"].is_null() {
             source(variable, &format!("{path}.valueFrom"), errors);
@@ -61,11 +61,7 @@ pub(crate) fn validate(container: &Value, path: &str, errors: &mut Vec<FieldErro
     for (i, source) in list(&container["envFrom"]).iter().enumerate() {
         let item = format!("{path}.envFrom[{i}]");
         for wrong in names::env_name(text(&source["prefix"])) {
-            errors.push(FieldError::invalid(
-                format!("{item}.prefix"),
-                text(&source["prefix"]),
-                wrong,
-            ));
+            errors.invalid(format!("{item}.prefix"), text(&source["prefix"]), wrong);
         }
         let sources = ["configMapRef", "secretRef"];
         let sources = sources.iter().filter(|kind| !source[**kind].is_null());
@@ -77,7 +73,7 @@ pub(crate) fn validate(container: &Value, path: &str, errors: &mut Vec<FieldErro
             1 => continue,
             _ => "may not have more than one field specified at a time",
         };
-        errors.push(FieldError::invalid(format!("{path}.envFrom"), "", problem));
+        errors.invalid(format!("{path}.envFrom"), "", problem);
     }
 }
 
@@ -85,11 +81,11 @@ pub(crate) fn validate(container: &Value, path: &str, errors: &mut Vec<FieldErro
 fn all_of(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (name, path) = (text(&object["name"]), format!("{path}.name"));
     if name.is_empty() {
-        errors.push(FieldError::required(path, ""));
+        errors.required(path, "");
         return;
     }
     for wrong in names::subdomain_name(name, true) {
-        errors.push(FieldError::invalid(path.as_str(), name, wrong));
+        errors.invalid(path.as_str(), name, wrong);
     }
 }
 
@@ -123,7 +119,7 @@ fn source(variable: &Value, path: &str, errors: &mut Vec<FieldError>) {
     } else {
         return;
     };
-    errors.push(FieldError::invalid(path, "", problem));
+    errors.invalid(path, "", problem);
 }
 
 /// One field of the pod.
@@ -131,7 +127,7 @@ fn pod_field(field: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (version, name) = (text(&field["apiVersion"]), text(&field["fieldPath"]));
     for (key, value) in [("apiVersion", version), ("fieldPath", name)] {
         if value.is_empty() {
-            errors.push(FieldError::required(format!("{path}.{key}"), ""));
+            errors.required(format!("{path}.{key}"), "");
             return;
         }
     }
@@ -146,20 +142,20 @@ fn pod_field(field: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 _ => key.to_lowercase(),
             };
             for wrong in names::qualified(&key) {
-                errors.push(FieldError::invalid(path, key.as_str(), wrong));
+                errors.invalid(path, key.as_str(), wrong);
             }
             return;
         }
         Some(_) => format!("field label does not support subscript: {name}"),
         None if FIELDS.contains(&name) || name == "spec.host" => return,
         None if OTHER_FIELDS.contains(&name) => {
-            errors.push(FieldError::not_supported(place, name, &FIELDS));
+            errors.not_supported(place, name, &FIELDS);
             return;
         }
         None => format!("field label not supported: {name}"),
     };
     let why = format!("error converting fieldPath: {unknown}");
-    errors.push(FieldError::invalid(place, name, why));
+    errors.invalid(place, name, why);
 }
 
 /// One resource of the container.
@@ -167,9 +163,9 @@ fn container_resource(resource: &Value, path: &str, errors: &mut Vec<FieldError>
     let (name, path) = (text(&resource["resource"]), format!("{path}.resource"));
     let huge = ["limits.hugepages-", "requests.hugepages-"];
     if name.is_empty() {
-        errors.push(FieldError::required(path, ""));
+        errors.required(path, "");
     } else if !RESOURCES.contains(&name) && !huge.iter().any(|prefix| name.starts_with(prefix)) {
-        errors.push(FieldError::not_supported(path, name, &RESOURCES));
+        errors.not_supported(path, name, &RESOURCES);
     }
 }
 
@@ -177,14 +173,14 @@ fn container_resource(resource: &Value, path: &str, errors: &mut Vec<FieldError>
 fn one_of(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let name = text(&object["name"]);
     for wrong in names::subdomain_name(name, false) {
-        errors.push(FieldError::invalid(format!("{path}.name"), name, wrong));
+        errors.invalid(format!("{path}.name"), name, wrong);
     }
     let (key, place) = (text(&object["key"]), format!("{path}.key"));
     if key.is_empty() {
-        errors.push(FieldError::required(place, ""));
+        errors.required(place, "");
         return;
     }
     for wrong in names::config_key(key) {
-        errors.push(FieldError::invalid(place.as_str(), key, wrong));
+        errors.invalid(place.as_str(), key, wrong);
     }
 }

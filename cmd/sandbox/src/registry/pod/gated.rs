@@ -1,8 +1,8 @@
-//! Pods that no scheduler has looked at yet may still be steered: to fewer nodes, never to other ones.
+//! Updates of a pod with scheduling gates: its node affinity may become narrower, never wider.
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{entries, keep, list, remove, section};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -14,11 +14,11 @@ pub(crate) fn steer(old: &Value, new: &Value, rest: &mut Value, errors: &mut Vec
     }
     let selector = &new["nodeSelector"];
     if entries(&old["nodeSelector"]).any(|(key, value)| selector[key] != *value) {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             "spec.nodeSelector",
             selector.clone(),
             "only additions to spec.nodeSelector are allowed (no mutations or deletions)",
-        ));
+        );
     }
     keep(old, rest, "nodeSelector");
     let (before, after) = (&old["affinity"], &new["affinity"]);
@@ -46,20 +46,20 @@ fn terms(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
         return;
     }
     if before.len() != after.len() {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             path,
             new["nodeSelectorTerms"].clone(),
             "no additions/deletions to non-empty NodeSelectorTerms list are allowed",
-        ));
+        );
         return;
     }
     for (i, (before, after)) in before.iter().zip(after).enumerate() {
         if !asks_for_more(before, after) {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("{path}[{i}]"),
                 after.clone(),
                 "only additions are allowed (no mutations or deletions)",
-            ));
+            );
         }
     }
 }

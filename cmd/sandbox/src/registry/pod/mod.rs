@@ -1,4 +1,4 @@
-//! Pods, and the pod templates of the kinds that make them.
+//! Strategy of Pod, and the rules of pod templates.
 
 pub(crate) mod admission;
 pub(crate) mod affinity;
@@ -15,9 +15,6 @@ pub(crate) mod subresources;
 pub(crate) mod update;
 pub(crate) mod validate;
 pub(crate) mod volumes;
-
-#[cfg(test)]
-pub(crate) mod tests;
 
 use serde_json::{Value, json};
 

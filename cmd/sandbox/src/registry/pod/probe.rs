@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{list, number, text};
 use crate::registry::meta::non_negative;
 use crate::registry::names;
@@ -24,18 +24,18 @@ pub(crate) fn validate_all(container: &Value, grace_period: i64, path: &str, err
         probe(value, grace_period, &path, errors);
         if name == "readinessProbe" {
             if !value["terminationGracePeriodSeconds"].is_null() {
-                errors.push(FieldError::invalid(
+                errors.invalid(
                     format!("{path}.terminationGracePeriodSeconds"),
                     value["terminationGracePeriodSeconds"].clone(),
                     "must not be set for readinessProbes",
-                ));
+                );
             }
         } else if number(&value["successThreshold"]) != 1 {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("{path}.successThreshold"),
                 number(&value["successThreshold"]),
                 "must be 1",
-            ));
+            );
         }
     }
 }
@@ -53,11 +53,11 @@ fn probe(probe: &Value, grace_period: i64, path: &str, errors: &mut Vec<FieldErr
     }
     let own_grace = &probe["terminationGracePeriodSeconds"];
     if own_grace.as_i64().is_some_and(|seconds| seconds <= 0) {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             format!("{path}.terminationGracePeriodSeconds"),
             own_grace.clone(),
             "must be greater than 0",
-        ));
+        );
     }
 }
 
@@ -66,43 +66,39 @@ fn handler(handler: &Value, grace_period: i64, path: &str, errors: &mut Vec<Fiel
     let kinds = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
     let mut given = kinds.iter().filter(|kind| !handler[**kind].is_null());
     let Some(&kind) = given.next() else {
-        errors.push(FieldError::required(path, "must specify a handler type"));
+        errors.required(path, "must specify a handler type");
         return;
     };
     for extra in given {
-        errors.push(FieldError::forbidden(
+        errors.forbidden(
             format!("{path}.{extra}"),
             "may not specify more than 1 handler type",
-        ));
+        );
     }
     let action = &handler[kind];
     let path = format!("{path}.{kind}");
     match kind {
         "exec" if list(&action["command"]).is_empty() => {
-            errors.push(FieldError::required(format!("{path}.command"), ""));
+            errors.required(format!("{path}.command"), "");
         }
         "httpGet" => {
             port(&action["port"], &path, errors);
             let scheme = text(&action["scheme"]);
             if !matches!(scheme, "HTTP" | "HTTPS") {
-                errors.push(FieldError::not_supported(
-                    format!("{path}.scheme"),
-                    scheme,
-                    &["HTTP", "HTTPS"],
-                ));
+                errors.not_supported(format!("{path}.scheme"), scheme, &["HTTP", "HTTPS"]);
             }
         }
         "tcpSocket" | "grpc" => port(&action["port"], &path, errors),
         "sleep" => {
             let seconds = number(&action["seconds"]);
             if !(0..=grace_period).contains(&seconds) {
-                errors.push(FieldError::invalid(
+                errors.invalid(
                     path,
                     seconds,
                     format!(
                         "must be non-negative and less than terminationGracePeriodSeconds ({grace_period})"
                     ),
-                ));
+                );
             }
         }
         _ => {}
@@ -114,13 +110,13 @@ fn port(port: &Value, path: &str, errors: &mut Vec<FieldError>) {
     match port {
         Value::String(name) => {
             for wrong in names::port_name(name) {
-                errors.push(FieldError::invalid(&path, name.as_str(), wrong));
+                errors.invalid(&path, name.as_str(), wrong);
             }
         }
         other => {
             let other = number(other);
             if let Some(wrong) = names::port_number(other) {
-                errors.push(FieldError::invalid(path, other, wrong));
+                errors.invalid(path, other, wrong);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::quantity::Quantity;
 use crate::registry::json::{entries, text};
 use crate::registry::names;
@@ -36,7 +36,7 @@ fn is_huge_page(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
-/// A name without a domain that everybody knows.
+/// A standard resource name, without a domain.
 fn is_standard(name: &str) -> bool {
     STANDARD.contains(&name) || is_huge_page(name) || name.starts_with("requests.hugepages-")
 }
@@ -85,27 +85,15 @@ fn validate_name(name: &str, path: &str, errors: &mut Vec<FieldError>) {
     }
     if name.contains('/') {
         if !is_native(name) && !is_extended(name) {
-            errors.push(FieldError::invalid(
-                path,
-                name,
-                "doesn't follow extended resource name standard",
-            ));
+            errors.invalid(path, name, "doesn't follow extended resource name standard");
         }
         return;
     }
     if !is_standard(name) {
-        errors.push(FieldError::invalid(
-            path,
-            name,
-            "must be a standard resource type or fully qualified",
-        ));
+        errors.invalid(path, name, "must be a standard resource type or fully qualified");
     }
     if !OF_CONTAINERS.contains(&name) && !is_huge_page(name) {
-        errors.push(FieldError::invalid(
-            path,
-            name,
-            "must be a standard resource for containers",
-        ));
+        errors.invalid(path, name, "must be a standard resource for containers");
     }
 }
 
@@ -117,23 +105,19 @@ pub(crate) fn validate_amount(
     errors: &mut Vec<FieldError>,
 ) -> Option<Quantity> {
     let Some(quantity) = Quantity::read(amount) else {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             path,
             amount.clone(),
             "quantities must match the regular expression \
              '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-        ));
+        );
         return None;
     };
     if quantity.is_negative() {
-        errors.push(FieldError::invalid(
-            path,
-            quantity.text(),
-            "must be greater than or equal to 0",
-        ));
+        errors.invalid(path, quantity.text(), "must be greater than or equal to 0");
     }
     if is_counted(name) && !quantity.is_whole() {
-        errors.push(FieldError::invalid(path, quantity.text(), "must be an integer"));
+        errors.invalid(path, quantity.text(), "must be an integer");
     }
     Some(quantity)
 }
@@ -154,10 +138,10 @@ pub(crate) fn validate(resources: &Value, path: &str, errors: &mut Vec<FieldErro
         let limit = &resources["limits"][name];
         if limit.is_null() {
             if !overcommits(name) {
-                errors.push(FieldError::required(
+                errors.required(
                     format!("{path}.limits"),
                     "Limit must be set for non overcommitable resources",
-                ));
+                );
             }
         } else if let Some(limit) = Quantity::read(limit) {
             let problem = if !overcommits(name) && !request.equals(limit) {
@@ -167,11 +151,11 @@ pub(crate) fn validate(resources: &Value, path: &str, errors: &mut Vec<FieldErro
             } else {
                 continue;
             };
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("{path}.requests"),
                 request.text(),
                 format!("{problem} {name} limit of {}", limit.text()),
-            ));
+            );
         }
     }
     let names = || {
@@ -180,14 +164,14 @@ pub(crate) fn validate(resources: &Value, path: &str, errors: &mut Vec<FieldErro
             .map(|(name, _)| name)
     };
     if names().any(is_huge_page) && !names().any(|name| matches!(name, "cpu" | "memory")) {
-        errors.push(FieldError::forbidden(path, "HugePages require cpu or memory"));
+        errors.forbidden(path, "HugePages require cpu or memory");
     }
     for (i, claim) in crate::registry::json::list(&resources["claims"])
         .iter()
         .enumerate()
     {
         if text(&claim["name"]).is_empty() {
-            errors.push(FieldError::required(format!("{path}.claims[{i}].name"), ""));
+            errors.required(format!("{path}.claims[{i}].name"), "");
         }
     }
 }

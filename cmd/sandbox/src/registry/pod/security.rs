@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{flag, list, text};
 use crate::registry::names;
 
@@ -19,11 +19,11 @@ pub(crate) fn of_pod(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
         id(group, || format!("{path}.supplementalGroups[{i}]"), errors);
     }
     if flag(&spec["hostPID"]) && flag(&spec["shareProcessNamespace"]) {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             format!("{path}.shareProcessNamespace"),
             true,
             "ShareProcessNamespace and HostPID cannot both be enabled",
-        ));
+        );
     }
     choice(
         &context["fsGroupChangePolicy"],
@@ -55,23 +55,23 @@ pub(crate) fn of_container(context: &Value, path: &str, errors: &mut Vec<FieldEr
         errors,
     );
     if flag(&context["privileged"]) && context["allowPrivilegeEscalation"] == Value::Bool(false) {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             path,
             context.clone(),
             "cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
-        ));
+        );
     }
 }
 
 fn id(id: &Value, path: impl Fn() -> String, errors: &mut Vec<FieldError>) {
     if let Some(id) = id.as_i64().filter(|id| !(0..=LAST_ID).contains(id)) {
-        errors.push(FieldError::invalid(path(), id, names::between(0, LAST_ID)));
+        errors.invalid(path(), id, names::between(0, LAST_ID));
     }
 }
 
 fn choice(value: &Value, path: &str, allowed: &[&'static str], errors: &mut Vec<FieldError>) {
     if !value.is_null() && !allowed.contains(&text(value)) {
-        errors.push(FieldError::not_supported(path, text(value), allowed));
+        errors.not_supported(path, text(value), allowed);
     }
 }
 
@@ -82,7 +82,7 @@ fn seccomp(profile: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let kind = text(&profile["type"]);
     if kind.is_empty() {
         let why = "type is required when seccompProfile is set";
-        errors.push(FieldError::required(format!("{path}.type"), why));
+        errors.required(format!("{path}.type"), why);
     } else {
         choice(
             &profile["type"],
@@ -94,9 +94,9 @@ fn seccomp(profile: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (file, path) = (&profile["localhostProfile"], format!("{path}.localhostProfile"));
     if kind == "Localhost" && file.is_null() {
         let why = "must be set when seccomp type is Localhost";
-        errors.push(FieldError::required(path, why));
+        errors.required(path, why);
     } else if kind != "Localhost" && !file.is_null() {
         let why = "can only be set when seccomp type is Localhost";
-        errors.push(FieldError::invalid(path, profile.clone(), why));
+        errors.invalid(path, profile.clone(), why);
     }
 }

@@ -1,4 +1,4 @@
-//! What only pods have: binding to a node, and eviction within a disruption budget.
+//! REST storage of pod subresources: binding to a node, and eviction within a disruption budget.
 
 use serde_json::{Value, json};
 

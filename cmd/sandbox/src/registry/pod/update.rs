@@ -1,10 +1,10 @@
-//! What may change about a pod that exists: next to nothing.
+//! Validation of pod updates: almost every field is immutable.
 
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{entries, keep, list, number, remove, set, text};
 use crate::registry::meta::immutable;
 use crate::registry::names;
@@ -21,10 +21,10 @@ pub(crate) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
     let (old, new) = (&old["spec"], &new["spec"]);
     for kind in ["containers", "initContainers"] {
         if list(&old[kind]).len() != list(&new[kind]).len() {
-            errors.push(FieldError::forbidden(
+            errors.forbidden(
                 format!("spec.{kind}"),
                 "pod updates may not add or remove containers",
-            ));
+            );
             return errors;
         }
     }
@@ -39,13 +39,13 @@ pub(crate) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut rest = without_updatable(old, new);
     gated::steer(old, new, &mut rest, &mut errors);
     if rest != *old {
-        errors.push(FieldError::forbidden(
+        errors.forbidden(
             "spec",
             format!(
                 "pod updates may not change fields other than {UPDATABLE}\n{}",
                 difference(old, &rest)
             ),
-        ));
+        );
     }
     errors
 }
@@ -91,35 +91,35 @@ fn added_tolerations(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     if kept {
         tolerations(&new["tolerations"], PATH, errors);
     } else {
-        errors.push(FieldError::forbidden(
+        errors.forbidden(
             PATH,
             "existing toleration can not be modified except its tolerationSeconds",
-        ));
+        );
     }
 }
 
 fn removed_gates(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     let gates = list(&new["schedulingGates"]);
     for (i, gate) in gates.iter().enumerate() {
-        // One that stands twice is told of in its last place.
+        // A duplicate is reported at its last index.
         let again = gates[i + 1..].iter().any(|other| other["name"] == gate["name"]);
         if !again
             && !list(&old["schedulingGates"])
                 .iter()
                 .any(|old| old["name"] == gate["name"])
         {
-            errors.push(FieldError::forbidden(
+            errors.forbidden(
                 format!("spec.schedulingGates[{i}].name"),
                 format!(
                     "only deletion is allowed, but found new scheduling gate '{}'",
                     text(&gate["name"])
                 ),
-            ));
+            );
         }
     }
 }
 
-/// The new spec with everything that may change put back; what still differs from the old one may not.
+/// The new spec with everything that may change put back; a remaining difference is not allowed.
 fn without_updatable(old: &Value, new: &Value) -> Value {
     let mut rest = new.clone();
     for kind in ["containers", "initContainers"] {
@@ -169,11 +169,7 @@ fn pod_addresses(old: &Value, new: &Value) -> Vec<FieldError> {
     for (i, ip) in now.iter().enumerate() {
         if parsed[i].is_none() && !before.contains(ip) {
             let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            errors.push(FieldError::invalid(
-                format!("status.podIPs[{i}]"),
-                ip.as_str(),
-                why,
-            ));
+            errors.invalid(format!("status.podIPs[{i}]"), ip.as_str(), why);
         }
     }
     let of_both =
@@ -181,7 +177,7 @@ fn pod_addresses(old: &Value, new: &Value) -> Vec<FieldError> {
     if now.len() > 2 || (now.len() == 2 && !of_both) {
         let shown: Vec<Value> = now.iter().map(|ip| json!({"IP": ip})).collect();
         let why = "may specify no more than one IP for each IP family";
-        errors.push(FieldError::invalid("status.podIPs", shown, why));
+        errors.invalid("status.podIPs", shown, why);
     }
     errors
 }
@@ -192,42 +188,38 @@ pub(crate) fn validate_status(old: &Value, new: &Value) -> Vec<FieldError> {
     let (old_status, status) = (&old["status"], &new["status"]);
     for (i, condition) in list(&status["conditions"]).iter().enumerate() {
         if number(&condition["observedGeneration"]) < 0 {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("status.conditions[{i}].observedGeneration"),
                 condition["observedGeneration"].clone(),
                 "must be a non-negative integer",
-            ));
+            );
         }
         let kind = text(&condition["type"]);
         if !matches!(kind, "PodScheduled" | "Ready" | "Initialized") {
             for wrong in names::qualified(kind) {
-                errors.push(FieldError::invalid(
-                    format!("status.conditions[{i}].Type"),
-                    kind,
-                    wrong,
-                ));
+                errors.invalid(format!("status.conditions[{i}].Type"), kind, wrong);
             }
         }
     }
     let nominated = text(&status["nominatedNodeName"]);
     if !nominated.is_empty() && nominated != text(&old_status["nominatedNodeName"]) {
         for wrong in names::dns_subdomain(nominated) {
-            errors.push(FieldError::invalid("status.nominatedNodeName", nominated, wrong));
+            errors.invalid("status.nominatedNodeName", nominated, wrong);
         }
     }
     let bound = !text(&old["spec"]["nodeName"]).is_empty();
     if bound && !nominated.is_empty() && nominated != text(&old_status["nominatedNodeName"]) {
-        errors.push(FieldError::forbidden(
+        errors.forbidden(
             "status.nominatedNodeName",
             "may not be set on pods that are already bound to a node",
-        ));
+        );
     }
     if number(&status["observedGeneration"]) < 0 {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             "status.observedGeneration",
             status["observedGeneration"].clone(),
             "must be a non-negative integer",
-        ));
+        );
     }
     errors.extend(pod_addresses(old_status, status));
     errors.extend(immutable(
@@ -254,10 +246,10 @@ fn terminated_stay_terminated(old: &Value, status: &Value) -> Vec<FieldError> {
         let after = list(&status["containerStatuses"]).iter().enumerate();
         for (i, after) in after.filter(|(_, after)| after["name"] == before["name"]) {
             if after["state"]["terminated"].is_null() {
-                errors.push(FieldError::forbidden(
+                errors.forbidden(
                     format!("status.containerStatuses[{i}].state"),
                     "may not be transitioned to non-terminated state",
-                ));
+                );
             }
         }
     }

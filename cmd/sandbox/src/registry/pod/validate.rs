@@ -1,8 +1,8 @@
-//! What a pod spec must look like, in a pod or in a template.
+//! Validation of a pod spec, in a pod or in a template.
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{list, number, text};
 use crate::registry::meta::validate_annotations;
 use crate::registry::pod::container::Surroundings;
@@ -14,16 +14,13 @@ pub(crate) fn create(pod: &Value) -> Vec<FieldError> {
     let mut errors = pod_only(pod);
     let spec = &pod["spec"];
     if !list(&spec["ephemeralContainers"]).is_empty() {
-        errors.push(FieldError::forbidden(
-            "spec.ephemeralContainers",
-            "cannot be set on create",
-        ));
+        errors.forbidden("spec.ephemeralContainers", "cannot be set on create");
     }
     if !text(&spec["nodeName"]).is_empty() && !list(&spec["schedulingGates"]).is_empty() {
-        errors.push(FieldError::forbidden(
+        errors.forbidden(
             "spec.nodeName",
             "cannot be set until all schedulingGates have been cleared",
-        ));
+        );
     }
     errors
 }
@@ -35,11 +32,11 @@ pub(crate) fn pod_only(pod: &Value) -> Vec<FieldError> {
         for (i, container) in list(&pod["spec"][kind]).iter().enumerate() {
             let image = text(&container["image"]);
             if image.trim() != image {
-                errors.push(FieldError::invalid(
+                errors.invalid(
                     format!("spec.{kind}[{i}].image"),
                     image,
                     "must not have leading or trailing whitespace",
-                ));
+                );
             }
         }
     }
@@ -55,10 +52,10 @@ pub(crate) fn template(template: &Value, path: &str) -> Vec<FieldError> {
     ));
     errors.extend(spec(&template["spec"], &format!("{path}.spec")));
     if !list(&template["spec"]["ephemeralContainers"]).is_empty() {
-        errors.push(FieldError::forbidden(
+        errors.forbidden(
             format!("{path}.spec.ephemeralContainers"),
             "ephemeral containers not allowed in pod template",
-        ));
+        );
     }
     errors
 }
@@ -67,10 +64,7 @@ pub(crate) fn template(template: &Value, path: &str) -> Vec<FieldError> {
 fn spec(spec: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if spec["terminationGracePeriodSeconds"].is_null() {
-        errors.push(FieldError::required(
-            format!("{path}.terminationGracePeriodSeconds"),
-            "",
-        ));
+        errors.required(format!("{path}.terminationGracePeriodSeconds"), "");
     }
     let around = Surroundings {
         volumes: volumes::validate(&spec["volumes"], &format!("{path}.volumes"), &mut errors),
@@ -109,10 +103,10 @@ fn spec(spec: &Value, path: &str) -> Vec<FieldError> {
         let config = &spec["dnsConfig"];
         if config.is_null() {
             let why = "must provide `dnsConfig` when `dnsPolicy` is None";
-            errors.push(FieldError::required(format!("{path}.dnsConfig"), why));
+            errors.required(format!("{path}.dnsConfig"), why);
         } else if list(&config["nameservers"]).is_empty() {
             let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-            errors.push(FieldError::required(format!("{path}.dnsConfig.nameservers"), why));
+            errors.required(format!("{path}.dnsConfig.nameservers"), why);
         }
     }
     errors.extend(labels::validate(
@@ -132,11 +126,11 @@ fn spec(spec: &Value, path: &str) -> Vec<FieldError> {
         .as_i64()
         .is_some_and(|seconds| !(1..=i64::from(i32::MAX)).contains(&seconds))
     {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             format!("{path}.activeDeadlineSeconds"),
             deadline.clone(),
             names::between(1, i64::from(i32::MAX)),
-        ));
+        );
     }
     name(spec, path, "hostname", names::dns_label, &mut errors);
     name(spec, path, "subdomain", names::dns_label, &mut errors);
@@ -164,9 +158,9 @@ fn choice(
     errors: &mut Vec<FieldError>,
 ) {
     match text(&spec[key]) {
-        "" => errors.push(FieldError::required(format!("{path}.{key}"), "")),
+        "" => errors.required(format!("{path}.{key}"), ""),
         value if !allowed.contains(&value) => {
-            errors.push(FieldError::not_supported(format!("{path}.{key}"), value, allowed));
+            errors.not_supported(format!("{path}.{key}"), value, allowed);
         }
         _ => {}
     }
@@ -188,27 +182,16 @@ fn gates(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (i, gate) in list(&spec["schedulingGates"]).iter().enumerate() {
         let name = text(&gate["name"]);
         for wrong in names::qualified(name) {
-            errors.push(FieldError::invalid(
-                format!("{path}.schedulingGates[{i}]"),
-                name,
-                wrong,
-            ));
+            errors.invalid(format!("{path}.schedulingGates[{i}]"), name, wrong);
         }
         if !seen.insert(name) {
-            errors.push(FieldError::duplicate(
-                format!("{path}.schedulingGates[{i}]"),
-                name,
-            ));
+            errors.duplicate(format!("{path}.schedulingGates[{i}]"), name);
         }
     }
     for (i, gate) in list(&spec["readinessGates"]).iter().enumerate() {
         let name = text(&gate["conditionType"]);
         for wrong in names::qualified(name) {
-            errors.push(FieldError::invalid(
-                format!("{path}.readinessGates[{i}].conditionType"),
-                name,
-                wrong,
-            ));
+            errors.invalid(format!("{path}.readinessGates[{i}].conditionType"), name, wrong);
         }
     }
 }
@@ -220,53 +203,45 @@ pub(crate) fn tolerations(tolerations: &Value, path: &str, errors: &mut Vec<Fiel
         let [key, operator, value, effect] =
             ["key", "operator", "value", "effect"].map(|field| text(&toleration[field]));
         if key.is_empty() && operator != "Exists" {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("{path}.operator"),
                 operator,
                 "operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
-            ));
+            );
         }
         if !key.is_empty() {
             for wrong in names::qualified(key) {
-                errors.push(FieldError::invalid(format!("{path}.key"), key, wrong));
+                errors.invalid(format!("{path}.key"), key, wrong);
             }
         }
         if !toleration["tolerationSeconds"].is_null() && effect != "NoExecute" {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("{path}.effect"),
                 effect,
                 "effect must be 'NoExecute' when `tolerationSeconds` is set",
-            ));
+            );
         }
         match operator {
             "Equal" | "" => {
                 let wrong = names::label_value(value);
                 if !wrong.is_empty() {
-                    errors.push(FieldError::invalid(
-                        format!("{path}.operator"),
-                        value,
-                        wrong.join(";"),
-                    ));
+                    errors.invalid(format!("{path}.operator"), value, wrong.join(";"));
                 }
             }
-            "Exists" if !value.is_empty() => errors.push(FieldError::invalid(
+            "Exists" if !value.is_empty() => errors.invalid(
                 format!("{path}.operator"),
                 value,
                 "value must be empty when `operator` is 'Exists'",
-            )),
+            ),
             "Exists" => {}
-            other => errors.push(FieldError::not_supported(
-                format!("{path}.operator"),
-                other,
-                &["Equal", "Exists"],
-            )),
+            other => errors.not_supported(format!("{path}.operator"), other, &["Equal", "Exists"]),
         }
         if !matches!(effect, "" | "NoSchedule" | "PreferNoSchedule" | "NoExecute") {
-            errors.push(FieldError::not_supported(
+            errors.not_supported(
                 format!("{path}.effect"),
                 effect,
                 &["NoSchedule", "PreferNoSchedule", "NoExecute"],
-            ));
+            );
         }
     }
 }

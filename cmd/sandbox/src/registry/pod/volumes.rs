@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{default_text, each, entries, list, set, set_default, text, with};
 use crate::registry::names;
 use crate::registry::pod::defaults::{pull_policy, reference};
@@ -66,14 +66,14 @@ pub(crate) fn validate<'a>(
         let before = errors.len();
         validate_source(volume, &path, errors);
         if name.is_empty() {
-            errors.push(FieldError::required(format!("{path}.name"), ""));
+            errors.required(format!("{path}.name"), "");
         } else {
             for wrong in names::dns_label(name) {
-                errors.push(FieldError::invalid(format!("{path}.name"), name, wrong));
+                errors.invalid(format!("{path}.name"), name, wrong);
             }
         }
         if known.contains(name) {
-            errors.push(FieldError::duplicate(format!("{path}.name"), name));
+            errors.duplicate(format!("{path}.name"), name);
         }
         if errors.len() == before {
             known.insert(name);
@@ -107,13 +107,13 @@ fn validate_source(volume: &Value, path: &str, errors: &mut Vec<FieldError>) {
     sources.sort_by_key(|source| rank(source));
     let mut sources = sources.into_iter();
     if sources.next().is_none() {
-        errors.push(FieldError::required(path, "must specify a volume type"));
+        errors.required(path, "must specify a volume type");
     }
     for extra in sources {
-        errors.push(FieldError::forbidden(
+        errors.forbidden(
             format!("{path}.{extra}"),
             "may not specify more than 1 volume type",
-        ));
+        );
     }
     for (source, needed) in [
         ("hostPath", "path"),
@@ -125,7 +125,7 @@ fn validate_source(volume: &Value, path: &str, errors: &mut Vec<FieldError>) {
         ("csi", "driver"),
     ] {
         if volume[source].is_object() && text(&volume[source][needed]).is_empty() {
-            errors.push(FieldError::required(format!("{path}.{source}.{needed}"), ""));
+            errors.required(format!("{path}.{source}.{needed}"), "");
         }
     }
 }
@@ -143,7 +143,7 @@ pub(crate) fn validate_mounts(
         let path = format!("{path}.volumeMounts[{i}]");
         let (name, place) = (text(&mount["name"]), text(&mount["mountPath"]));
         if name.is_empty() {
-            errors.push(FieldError::required(format!("{path}.name"), ""));
+            errors.required(format!("{path}.name"), "");
         }
         if !known.contains(name) {
             errors.push(FieldError::new(
@@ -153,35 +153,31 @@ pub(crate) fn validate_mounts(
             ));
         }
         if place.is_empty() {
-            errors.push(FieldError::required(format!("{path}.mountPath"), ""));
+            errors.required(format!("{path}.mountPath"), "");
         }
         if !places.insert(place) {
-            errors.push(FieldError::invalid(
-                format!("{path}.mountPath"),
-                place,
-                "must be unique",
-            ));
+            errors.invalid(format!("{path}.mountPath"), place, "must be unique");
         }
         if devices.iter().any(|device| device["name"] == mount["name"]) {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("{path}.name"),
                 name,
                 "must not already exist in volumeDevices",
-            ));
+            );
         }
         if !text(&mount["subPathExpr"]).is_empty() && !text(&mount["subPath"]).is_empty() {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("{path}.subPathExpr"),
                 text(&mount["subPathExpr"]),
                 "subPathExpr and subPath are mutually exclusive",
-            ));
+            );
         }
     }
     for (i, device) in devices.iter().enumerate() {
         let path = format!("{path}.volumeDevices[{i}]");
         let name = text(&device["name"]);
         if name.is_empty() {
-            errors.push(FieldError::required(format!("{path}.name"), ""));
+            errors.required(format!("{path}.name"), "");
         }
         if !known.contains(name) {
             errors.push(FieldError::new(
@@ -191,7 +187,7 @@ pub(crate) fn validate_mounts(
             ));
         }
         if text(&device["devicePath"]).is_empty() {
-            errors.push(FieldError::required(format!("{path}.devicePath"), ""));
+            errors.required(format!("{path}.devicePath"), "");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Cluster IPs of Services: never two Services with the same one.
+//! The cluster IP allocator: no two Services have the same address.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -51,7 +51,7 @@ impl Api {
         let external = |s: &Value| s["spec"]["type"] == "ExternalName";
         let named = new["spec"]["clusterIP"].as_str().is_some_and(|ip| !ip.is_empty());
         match (external(old), external(new)) {
-            // What was only sent along is gone by now, and the rest is refused.
+            // Ignored fields are gone by now, and the others are refused.
             (_, true) => Ok(()),
             (true, false) => self.allocate_cluster_ip(new),
             (false, false) if named => {
@@ -71,7 +71,7 @@ impl Api {
         }
     }
 
-    /// Whether everything that a Service has on top of what it had before is nobody else's.
+    /// Whether every address that a Service adds is free.
     pub(crate) fn addresses_are_free(&self, before: &Value, service: &Value) -> bool {
         let address = service["spec"]["clusterIP"].as_str();
         let kept = address == before["spec"]["clusterIP"].as_str();
@@ -85,7 +85,7 @@ impl Api {
             let error = FieldError::invalid("spec.clusterIPs", value, why);
             ApiError::invalid_kind("", "Service", meta::name(service), &[error])
         };
-        // What is no address is refused by validation, which comes next.
+        // Validation, which follows, refuses an invalid address.
         let Ok(address) = asked.parse::<Ipv4Addr>() else {
             return Ok(asked);
         };
@@ -127,7 +127,7 @@ impl Api {
     }
 }
 
-/// What is wrong with the addresses that are asked for is told before anything else.
+/// Errors of the requested addresses come first.
 fn check_addresses(service: &Value) -> Result<()> {
     let errors = registry::service_addresses(service);
     if errors.is_empty() {

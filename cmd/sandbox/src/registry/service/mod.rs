@@ -1,12 +1,9 @@
-//! Services. Addresses and node ports are handed out elsewhere; here is what can be said without knowing which are free.
+//! Strategy of Service: the rules that do not depend on which addresses and node ports are free.
 
 pub(crate) mod cluster_ips;
 pub(crate) mod node_ports;
 pub(crate) mod traffic;
 pub(crate) mod validate;
-
-#[cfg(test)]
-pub(crate) mod tests;
 
 use serde_json::{Value, json};
 
@@ -79,7 +76,7 @@ fn needs_health_check(spec: &Value) -> bool {
     text(&spec["type"]) == "LoadBalancer" && text(&spec["externalTrafficPolicy"]) == "Local"
 }
 
-/// What is wrong with the addresses that a service asks for.
+/// Validates the addresses that a service requests.
 pub(crate) fn addresses(service: &Value) -> Vec<FieldError> {
     let errors = validate::addresses(&service["spec"]);
     if errors.is_empty() {
@@ -113,7 +110,7 @@ fn families(service: &mut Value) {
             }
             return;
         }
-        // Whoever writes the endpoints of such a service by hand may use either family.
+        // The endpoints of such a service may have either family.
         if is_headless(spec) && empty(&spec["selector"]) {
             set_default(spec, "ipFamilyPolicy", "RequireDualStack");
             if empty(&spec["ipFamilies"]) {
@@ -191,7 +188,7 @@ fn carry_node_ports(before: &Value, spec: &mut Value) {
     });
 }
 
-/// The single address and the list of addresses say the same: who changes only the one means both.
+/// The single address and the list of addresses say the same: a change of one field means both.
 fn same_addresses(before: &Value, spec: &mut Value) {
     let (old, new) = (text(&before["clusterIP"]), text(&spec["clusterIP"]));
     let same_list = list(&before["clusterIPs"]) == list(&spec["clusterIPs"]);
@@ -222,7 +219,7 @@ fn is_outside(spec: &Value) -> bool {
     has_node_ports(kind) || (kind == "ClusterIP" && !list(&spec["externalIPs"]).is_empty())
 }
 
-/// Changing the type is a small patch; what only the former type needed goes with it, unless it was changed too.
+/// Changing the type is a small patch; fields that only the old type needed are cleared, unless they changed too.
 fn drop_what_the_type_lost(before: &Value, spec: &mut Value) {
     let kind = text(&spec["type"]).to_owned();
     let same = |spec: &Value, key: &str| spec[key] == before[key];

@@ -1,4 +1,4 @@
-//! Node ports of Services: never two Services with the same one, whatever the protocol.
+//! The node port allocator: no two Services have the same port, whatever the protocol.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -58,7 +58,7 @@ impl Api {
         Ok(())
     }
 
-    /// Refuses a chosen port that is out of the range, or somebody else's.
+    /// Refuses a requested port that is out of range or allocated.
     pub(crate) fn check_node_ports(&self, before: &Value, service: &Value) -> Result<()> {
         let Some((at, port, why)) = self.wrong_node_port(before, service) else {
             return Ok(());

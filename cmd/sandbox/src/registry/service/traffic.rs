@@ -1,10 +1,10 @@
-//! Who reaches a service from where: affinity, external addresses, traffic policies, load balancers.
+//! Validation of session affinity, external addresses, traffic policies and load balancers.
 
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{list, number, text};
 use crate::registry::names;
 use crate::registry::service::{has_node_ports, is_outside, needs_health_check};
@@ -27,12 +27,12 @@ pub(crate) fn affinity(spec: &Value) -> Vec<FieldError> {
         .collect()
 }
 
-/// External addresses are neither ours nor everybody's.
+/// External addresses are neither loopback nor multicast.
 pub(crate) fn external_addresses(spec: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (i, given) in list(&spec["externalIPs"]).iter().map(text).enumerate() {
         let mut wrong = |why: &str| {
-            errors.push(FieldError::invalid(format!("spec.externalIPs[{i}]"), given, why));
+            errors.invalid(format!("spec.externalIPs[{i}]"), given, why);
         };
         let Ok(address) = given.parse::<IpAddr>() else {
             wrong(NO_ADDRESS);
@@ -105,45 +105,39 @@ pub(crate) fn policies(spec: &Value) -> Vec<FieldError> {
     let outside = is_outside(spec);
     let path = "spec.externalTrafficPolicy";
     match text(&spec["externalTrafficPolicy"]) {
-        "" if outside => errors.push(FieldError::required(path, "")),
+        "" if outside => errors.required(path, ""),
         "" => {}
-        policy if !outside => errors.push(FieldError::invalid(
-            path,
-            policy,
-            "may only be set for externally-accessible services",
-        )),
+        policy if !outside => {
+            errors.invalid(path, policy, "may only be set for externally-accessible services")
+        }
         "Cluster" | "Local" => {}
-        other => errors.push(FieldError::not_supported(path, other, &["Cluster", "Local"])),
+        other => errors.not_supported(path, other, &["Cluster", "Local"]),
     }
     let port = number(&spec["healthCheckNodePort"]);
     let path = "spec.healthCheckNodePort";
     if !needs_health_check(spec) {
         if port != 0 {
             let why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-            errors.push(FieldError::invalid(path, port, why));
+            errors.invalid(path, port, why);
         }
     } else if port == 0 {
-        errors.push(FieldError::required(path, ""));
+        errors.required(path, "");
     } else if let Some(why) = names::port_number(port) {
-        errors.push(FieldError::invalid(path, port, why));
+        errors.invalid(path, port, why);
     }
     let path = "spec.internalTrafficPolicy";
     match &spec["internalTrafficPolicy"] {
         Value::Null if has_node_ports(kind) || kind == "ClusterIP" => {
-            errors.push(FieldError::required(path, ""));
+            errors.required(path, "");
         }
         Value::Null => {}
         policy if matches!(text(policy), "Cluster" | "Local") => {}
-        policy => errors.push(FieldError::not_supported(
-            path,
-            policy.clone(),
-            &["Cluster", "Local"],
-        )),
+        policy => errors.not_supported(path, policy.clone(), &["Cluster", "Local"]),
     }
     errors
 }
 
-/// What a load balancer says of itself.
+/// Validates the status of a load balancer.
 pub(crate) fn ingress(status: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (i, ingress) in list(&status["loadBalancer"]["ingress"]).iter().enumerate() {
@@ -154,36 +148,29 @@ pub(crate) fn ingress(status: &Value) -> Vec<FieldError> {
             text(&ingress["hostname"]),
         );
         if !ip.is_empty() && ip.parse::<IpAddr>().is_err() {
-            errors.push(FieldError::invalid(path("ip"), ip, NO_ADDRESS));
+            errors.invalid(path("ip"), ip, NO_ADDRESS);
         }
         match (ip.is_empty(), text(mode)) {
             (true, _) if mode.is_null() => {}
             (false, _) if mode.is_null() => {
-                errors.push(FieldError::required(
-                    path("ipMode"),
-                    "must be specified when `ip` is set",
-                ));
+                errors.required(path("ipMode"), "must be specified when `ip` is set");
             }
             (true, _) => {
                 let why = "may not be specified when `ip` is not set";
-                errors.push(FieldError::forbidden(path("ipMode"), why));
+                errors.forbidden(path("ipMode"), why);
             }
             (false, "Proxy" | "VIP") => {}
             (false, other) => {
-                errors.push(FieldError::not_supported(
-                    path("ipMode"),
-                    other,
-                    &["Proxy", "VIP"],
-                ));
+                errors.not_supported(path("ipMode"), other, &["Proxy", "VIP"]);
             }
         }
         if !host.is_empty() {
             for why in names::dns_subdomain(host) {
-                errors.push(FieldError::invalid(path("hostname"), host, why));
+                errors.invalid(path("hostname"), host, why);
             }
             if host.parse::<IpAddr>().is_ok() {
                 let why = "must be a DNS name, not an IP address";
-                errors.push(FieldError::invalid(path("hostname"), host, why));
+                errors.invalid(path("hostname"), host, why);
             }
         }
     }

@@ -1,11 +1,11 @@
-//! What a service must look like.
+//! Validation of services.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{empty, list, number, text};
 use crate::registry::service::{has_node_ports, is_headless, traffic};
 use crate::registry::{labels, names};
@@ -46,11 +46,11 @@ fn same_address(old: &Value, new: &Value) -> Vec<FieldError> {
             Some(ip) if ip != old_ip => "may not change once set",
             _ => continue,
         };
-        errors.push(FieldError::invalid(
+        errors.invalid(
             format!("spec.clusterIPs[{i}]"),
             after["clusterIPs"].clone(),
             problem,
-        ));
+        );
     }
     errors
 }
@@ -62,14 +62,14 @@ pub(crate) fn service(service: &Value) -> Vec<FieldError> {
     let ports = list(&spec["ports"]);
     let mut errors = Vec::new();
     if ports.is_empty() && !is_headless(spec) && kind != "ExternalName" {
-        errors.push(FieldError::required("spec.ports", ""));
+        errors.required("spec.ports", "");
     }
     if is_headless(spec) && has_node_ports(kind) {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             "spec.clusterIPs[0]",
             "None",
             format!("may not be set to 'None' for {kind} services"),
-        ));
+        );
     }
     if kind == "ExternalName" {
         errors.extend(external_name(spec));
@@ -86,28 +86,24 @@ pub(crate) fn service(service: &Value) -> Vec<FieldError> {
     errors.extend(labels::validate(&spec["selector"], "spec.selector"));
     let affinity = text(&spec["sessionAffinity"]);
     if !matches!(affinity, "ClientIP" | "None") {
-        errors.push(FieldError::not_supported(
-            "spec.sessionAffinity",
-            affinity,
-            &["ClientIP", "None"],
-        ));
+        errors.not_supported("spec.sessionAffinity", affinity, &["ClientIP", "None"]);
     }
     errors.extend(traffic::affinity(spec));
     errors.extend(addresses(spec));
     errors.extend(traffic::external_addresses(spec));
     if !matches!(kind, "ClusterIP" | "ExternalName" | "LoadBalancer" | "NodePort") {
-        errors.push(FieldError::not_supported(
+        errors.not_supported(
             "spec.type",
             kind,
             &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"],
-        ));
+        );
     }
     errors.extend(port_list(ports, kind));
     if !spec["allocateLoadBalancerNodePorts"].is_null() && kind != "LoadBalancer" {
-        errors.push(FieldError::forbidden(
+        errors.forbidden(
             "spec.allocateLoadBalancerNodePorts",
             "may only be used when `type` is 'LoadBalancer'",
-        ));
+        );
     }
     errors.extend(traffic::balancer(spec));
     errors.extend(traffic::policies(spec));
@@ -118,19 +114,16 @@ fn external_name(spec: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for key in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         if !empty(&spec[key]) {
-            errors.push(FieldError::forbidden(
-                format!("spec.{key}"),
-                "may not be set for ExternalName services",
-            ));
+            errors.forbidden(format!("spec.{key}"), "may not be set for ExternalName services");
         }
     }
     let given = text(&spec["externalName"]);
     let name = given.strip_suffix('.').unwrap_or(given);
     if name.is_empty() {
-        errors.push(FieldError::required("spec.externalName", ""));
+        errors.required("spec.externalName", "");
     } else {
         for wrong in names::dns_subdomain(name) {
-            errors.push(FieldError::invalid("spec.externalName", name, wrong));
+            errors.invalid("spec.externalName", name, wrong);
         }
     }
     errors
@@ -146,48 +139,32 @@ fn one_port<'a>(
     let name = text(&port["name"]);
     if name.is_empty() {
         if needs_name {
-            errors.push(FieldError::required(format!("{path}.name"), ""));
+            errors.required(format!("{path}.name"), "");
         }
     } else {
         for wrong in names::dns_label(name) {
-            errors.push(FieldError::invalid(format!("{path}.name"), name, wrong));
+            errors.invalid(format!("{path}.name"), name, wrong);
         }
         if !seen.insert(name) {
-            errors.push(FieldError::duplicate(format!("{path}.name"), name));
+            errors.duplicate(format!("{path}.name"), name);
         }
     }
     if let Some(wrong) = names::port_number(number(&port["port"])) {
-        errors.push(FieldError::invalid(
-            format!("{path}.port"),
-            number(&port["port"]),
-            wrong,
-        ));
+        errors.invalid(format!("{path}.port"), number(&port["port"]), wrong);
     }
     let protocol = text(&port["protocol"]);
     if !matches!(protocol, "SCTP" | "TCP" | "UDP") {
-        errors.push(FieldError::not_supported(
-            format!("{path}.protocol"),
-            protocol,
-            &["SCTP", "TCP", "UDP"],
-        ));
+        errors.not_supported(format!("{path}.protocol"), protocol, &["SCTP", "TCP", "UDP"]);
     }
     match &port["targetPort"] {
         Value::String(name) => {
             for wrong in names::port_name(name) {
-                errors.push(FieldError::invalid(
-                    format!("{path}.targetPort"),
-                    name.as_str(),
-                    wrong,
-                ));
+                errors.invalid(format!("{path}.targetPort"), name.as_str(), wrong);
             }
         }
         target => {
             if let Some(wrong) = names::port_number(number(target)) {
-                errors.push(FieldError::invalid(
-                    format!("{path}.targetPort"),
-                    number(target),
-                    wrong,
-                ));
+                errors.invalid(format!("{path}.targetPort"), number(target), wrong);
             }
         }
     }
@@ -203,24 +180,21 @@ fn port_list(ports: &[Value], kind: &str) -> Vec<FieldError> {
         let protocol = text(&port["protocol"]);
         let node_port = number(&port["nodePort"]);
         if node_port != 0 && kind == "ClusterIP" {
-            errors.push(FieldError::forbidden(
+            errors.forbidden(
                 format!("spec.ports[{i}].nodePort"),
                 "may not be used when `type` is 'ClusterIP'",
-            ));
+            );
         }
         if node_port != 0 && !on_nodes.insert((protocol, node_port)) {
-            errors.push(FieldError::duplicate(
-                format!("spec.ports[{i}].nodePort"),
-                node_port,
-            ));
+            errors.duplicate(format!("spec.ports[{i}].nodePort"), node_port);
         }
         if !inside.insert((protocol, number(&port["port"]))) {
-            errors.push(FieldError::duplicate(
+            errors.duplicate(
                 format!("spec.ports[{i}]"),
                 // As the server's own type has it.
                 json!({"Name": "", "Protocol": protocol, "AppProtocol": null, "Port": port["port"], "TargetPort": 0,
                     "NodePort": 0}),
-            ));
+            );
         }
     }
     errors
@@ -244,7 +218,7 @@ pub(crate) fn families(spec: &Value) -> Vec<FieldError> {
     {
         let why =
             format!("must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified");
-        errors.push(FieldError::invalid(POLICY, policy, why));
+        errors.invalid(POLICY, policy, why);
     }
     let whatever = is_headless(spec) && empty(&spec["selector"]);
     if whatever || !errors.is_empty() {
@@ -252,7 +226,7 @@ pub(crate) fn families(spec: &Value) -> Vec<FieldError> {
     }
     if policy == "RequireDualStack" {
         let why = "this cluster is not configured for dual-stack services";
-        errors.push(FieldError::invalid(POLICY, policy, why));
+        errors.invalid(POLICY, policy, why);
     }
     for (i, family) in families
         .iter()
@@ -260,11 +234,7 @@ pub(crate) fn families(spec: &Value) -> Vec<FieldError> {
         .filter(|(_, family)| *family != "IPv4")
     {
         let why = "not configured on this cluster";
-        errors.push(FieldError::invalid(
-            format!("spec.ipFamilies[{i}]"),
-            family.clone(),
-            why,
-        ));
+        errors.invalid(format!("spec.ipFamilies[{i}]"), family.clone(), why);
     }
     errors
 }
@@ -277,31 +247,27 @@ pub(crate) fn addresses(spec: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (single, all) = (text(&spec["clusterIP"]), list(&spec["clusterIPs"]));
     match (single.is_empty(), all.first()) {
-        (true, Some(_)) => errors.push(FieldError::invalid(
+        (true, Some(_)) => errors.invalid(
             PATH,
             spec["clusterIPs"].clone(),
             "must be empty when `clusterIP` is not specified",
-        )),
-        (false, None) => errors.push(FieldError::required(PATH, "")),
-        (false, Some(first)) if first != single => errors.push(FieldError::invalid(
+        ),
+        (false, None) => errors.required(PATH, ""),
+        (false, Some(first)) if first != single => errors.invalid(
             PATH,
             spec["clusterIPs"].clone(),
             "first value must match `clusterIP`",
-        )),
+        ),
         _ => {}
     }
     let families: Vec<&str> = list(&spec["ipFamilies"]).iter().map(text).collect();
     for (i, family) in families.iter().enumerate() {
         let path = format!("spec.ipFamilies[{i}]");
         if !matches!(*family, "IPv4" | "IPv6") {
-            errors.push(FieldError::not_supported(
-                path.as_str(),
-                *family,
-                &["IPv4", "IPv6"],
-            ));
+            errors.not_supported(path.as_str(), *family, &["IPv4", "IPv6"]);
         }
         if families[..i].contains(family) {
-            errors.push(FieldError::duplicate(path, *family));
+            errors.duplicate(path, *family);
         }
     }
     let policy = text(&spec["ipFamilyPolicy"]);
@@ -309,39 +275,35 @@ pub(crate) fn addresses(spec: &Value) -> Vec<FieldError> {
         policy,
         "" | "PreferDualStack" | "RequireDualStack" | "SingleStack"
     ) {
-        errors.push(FieldError::not_supported(
+        errors.not_supported(
             "spec.ipFamilyPolicy",
             policy,
             &["PreferDualStack", "RequireDualStack", "SingleStack"],
-        ));
+        );
     }
     let before = errors.len();
     for (i, ip) in all.iter().map(text).enumerate() {
         if ip == "None" && i == 0 {
             if all.len() > 1 {
-                errors.push(FieldError::invalid(
+                errors.invalid(
                     PATH,
                     spec["clusterIPs"].clone(),
                     "'None' must be the first and only value",
-                ));
+                );
             }
         } else if ip.parse::<IpAddr>().is_err() {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("{PATH}[{i}]"),
                 ip,
                 "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
-            ));
+            );
         }
     }
     let no_addresses = errors.len() > before;
     if all.len() > 2 {
-        errors.push(FieldError::invalid(
-            PATH,
-            spec["clusterIPs"].clone(),
-            "may only hold up to 2 values",
-        ));
+        errors.invalid(PATH, spec["clusterIPs"].clone(), "may only hold up to 2 values");
     }
-    // Of what are no addresses there is nothing more to say.
+    // Invalid addresses have no further errors.
     if !no_addresses {
         errors.extend(addresses_of_families(spec, &families));
     }
@@ -358,11 +320,11 @@ fn addresses_of_families(spec: &Value, families: &[&str]) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let of_both = addresses.iter().any(IpAddr::is_ipv4) && addresses.iter().any(IpAddr::is_ipv6);
     if addresses.len() > 1 && !of_both {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             PATH,
             spec["clusterIPs"].clone(),
             "may specify no more than one IP for each IP family",
-        ));
+        );
     }
     for (i, (address, family)) in addresses.iter().zip(families).enumerate() {
         let wrong = match *family {
@@ -372,11 +334,7 @@ fn addresses_of_families(spec: &Value, families: &[&str]) -> Vec<FieldError> {
         };
         if wrong {
             let why = format!("expected an {family} value as indicated by `ipFamilies[{i}]`");
-            errors.push(FieldError::invalid(
-                format!("{PATH}[{i}]"),
-                address.to_string(),
-                why,
-            ));
+            errors.invalid(format!("{PATH}[{i}]"), address.to_string(), why);
         }
     }
     errors

@@ -1,8 +1,8 @@
-//! Where a webhook is to be found.
+//! Validation of the client configuration of a webhook.
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{number, text};
 use crate::registry::names;
 
@@ -15,28 +15,25 @@ pub(crate) fn validate(client: &Value, path: &str, errors: &mut Vec<FieldError>)
         (None, service) if service.is_object() => {
             for key in ["name", "namespace"] {
                 if text(&service[key]).is_empty() {
-                    errors.push(FieldError::required(format!("{path}.service.{key}"), ""));
+                    errors.required(format!("{path}.service.{key}"), "");
                 }
             }
             if let Some(wrong) = names::port_number(number(&service["port"])) {
-                errors.push(FieldError::invalid(
+                errors.invalid(
                     format!("{path}.service.port"),
                     number(&service["port"]),
                     format!("port is not valid: {wrong}"),
-                ));
+                );
             }
             validate_path(text(&service["path"]), &format!("{path}.service.path"), errors);
         }
-        _ => errors.push(FieldError::required(
-            path,
-            "exactly one of url or service is required",
-        )),
+        _ => errors.required(path, "exactly one of url or service is required"),
     }
 }
 
 fn validate_url(url: &str, path: &str, errors: &mut Vec<FieldError>) {
     const FORM: &str = "; desired format: https://host[/path]";
-    let mut wrong = |value: &str, why: String| errors.push(FieldError::invalid(path, value, why));
+    let mut wrong = |value: &str, why: String| errors.invalid(path, value, why);
     let (url, fragment) = url.split_once('#').unwrap_or((url, ""));
     let (url, query) = url.split_once('?').unwrap_or((url, ""));
     let (scheme, rest) = url.split_once("://").unwrap_or(("", ""));
@@ -59,13 +56,13 @@ fn validate_url(url: &str, path: &str, errors: &mut Vec<FieldError>) {
     }
     if !host.is_empty() && format!("https://{rest}").parse::<http::Uri>().is_err() {
         let why = format!("url must be a valid URL: parse {url:?}: it cannot be read{FORM}");
-        errors.push(FieldError::required(path, why));
+        errors.required(path, why);
     }
 }
 
 /// The path of a service: segments that are names.
 fn validate_path(value: &str, path: &str, errors: &mut Vec<FieldError>) {
-    let mut wrong = |why: String| errors.push(FieldError::invalid(path, value, why));
+    let mut wrong = |why: String| errors.invalid(path, value, why);
     if matches!(value, "" | "/") {
         return;
     }

@@ -1,11 +1,11 @@
-//! Match conditions of a webhook.
+//! Validation of the match conditions of a webhook.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::apiextensions::structural::check_condition;
-use crate::field::{FieldError, Wrong};
+use crate::field::{FieldError, Report as _, Wrong};
 use crate::registry::json::{list, text};
 use crate::registry::names;
 
@@ -21,21 +21,21 @@ pub(crate) fn validate(conditions: &Value, path: &str, errors: &mut Vec<FieldErr
         let expression = text(&condition["expression"]).trim();
         let at = format!("{path}[{i}].expression");
         if expression.is_empty() {
-            errors.push(FieldError::required(at, ""));
+            errors.required(at, "");
         } else if let Err(why) = check_condition(expression) {
-            errors.push(FieldError::invalid(at, expression, why));
+            errors.invalid(at, expression, why);
         }
         let name = text(&condition["name"]);
         let at = format!("{path}[{i}].name");
         if name.is_empty() {
-            errors.push(FieldError::required(at, ""));
+            errors.required(at, "");
             continue;
         }
         for wrong in names::qualified(name) {
-            errors.push(FieldError::invalid(at.as_str(), name, wrong));
+            errors.invalid(at.as_str(), name, wrong);
         }
         if !seen.insert(name) {
-            errors.push(FieldError::duplicate(at, name));
+            errors.duplicate(at, name);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Configurations of admission webhooks.
+//! Strategies of the webhook configurations.
 
 pub(crate) mod client;
 mod conditions;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{each, list, number, set_default, text, with};
 use crate::registry::{Rules, labels, names};
 
@@ -81,7 +81,7 @@ fn validate(config: &Value) -> Vec<FieldError> {
             &mut errors,
         );
         if !name.is_empty() && !seen.insert(name) {
-            errors.push(FieldError::duplicate(format!("webhooks[{i}].name"), name));
+            errors.duplicate(format!("webhooks[{i}].name"), name);
         }
     }
     errors
@@ -89,23 +89,23 @@ fn validate(config: &Value) -> Vec<FieldError> {
 
 fn validate_versions(versions: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if list(versions).is_empty() {
-        errors.push(FieldError::required(path, "must specify one of v1, v1beta1"));
+        errors.required(path, "must specify one of v1, v1beta1");
         return;
     }
     let mut seen = BTreeSet::new();
     for (i, version) in list(versions).iter().map(text).enumerate() {
         let path = format!("{path}[{i}]");
         if !seen.insert(version) {
-            errors.push(FieldError::invalid(path, version, "duplicate version"));
+            errors.invalid(path, version, "duplicate version");
             continue;
         }
         for wrong in names::dns_1035_label(version) {
-            errors.push(FieldError::invalid(path.as_str(), version, wrong));
+            errors.invalid(path.as_str(), version, wrong);
         }
     }
     if !seen.contains("v1") && !seen.contains("v1beta1") {
         let why = "must include at least one of v1, v1beta1";
-        errors.push(FieldError::invalid(path, versions.clone(), why));
+        errors.invalid(path, versions.clone(), why);
     }
 }
 
@@ -113,15 +113,15 @@ fn validate_name(name: &str, path: &str, errors: &mut Vec<FieldError>) {
     let path = format!("{path}.name");
     let wrong = names::dns_subdomain(name);
     if name.is_empty() {
-        errors.push(FieldError::required(path, ""));
+        errors.required(path, "");
     } else if !wrong.is_empty() {
-        errors.push(FieldError::invalid(path, name, wrong.join(",")));
+        errors.invalid(path, name, wrong.join(","));
     } else if name.split('.').count() < 3 {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             path,
             name,
             "should be a domain with at least three segments separated by dots",
-        ));
+        );
     }
 }
 
@@ -133,23 +133,22 @@ fn validate_choices(webhook: &Value, path: &str, errors: &mut Vec<FieldError>) {
         ("reinvocationPolicy", &["IfNeeded", "Never"]),
     ] {
         match webhook[key].as_str() {
-            None if key == "sideEffects" => errors.push(FieldError::required(
-                format!("{path}.{key}"),
-                "must specify one of None, NoneOnDryRun",
-            )),
+            None if key == "sideEffects" => {
+                errors.required(format!("{path}.{key}"), "must specify one of None, NoneOnDryRun")
+            }
             Some(value) if !allowed.contains(&value) => {
-                errors.push(FieldError::not_supported(format!("{path}.{key}"), value, allowed));
+                errors.not_supported(format!("{path}.{key}"), value, allowed);
             }
             _ => {}
         }
     }
     let timeout = number(&webhook["timeoutSeconds"]);
     if !(1..=30).contains(&timeout) {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             format!("{path}.timeoutSeconds"),
             timeout,
             "the timeout value must be between 1 and 30 seconds",
-        ));
+        );
     }
 }
 
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_fields_are_required() {
         assert_eq!(
             create_errors(
                 KIND,

@@ -1,10 +1,10 @@
-//! Rules of a webhook: which writes it is asked about.
+//! Validation of the rules of a webhook.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{list, text};
 
 pub(crate) fn validate(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -13,10 +13,10 @@ pub(crate) fn validate(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let path = format!("{path}.{key}");
         let values = list(&rule[key]);
         if values.is_empty() {
-            errors.push(FieldError::required(path, ""));
+            errors.required(path, "");
         } else if values.len() > 1 && values.iter().any(|value| value == "*") {
             let why = format!("if '*' is present, must not specify other {what}");
-            errors.push(FieldError::invalid(path, rule[key].clone(), why));
+            errors.invalid(path, rule[key].clone(), why);
         }
     };
     all_or_some("operations", "operations");
@@ -24,41 +24,33 @@ pub(crate) fn validate(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
     all_or_some("apiVersions", "API versions");
     for (i, operation) in list(&rule["operations"]).iter().map(text).enumerate() {
         if !OPERATIONS.contains(&operation) {
-            errors.push(FieldError::not_supported(
-                format!("{path}.operations[{i}]"),
-                operation,
-                OPERATIONS,
-            ));
+            errors.not_supported(format!("{path}.operations[{i}]"), operation, OPERATIONS);
         }
     }
     for (i, version) in list(&rule["apiVersions"]).iter().enumerate() {
         if text(version).is_empty() {
-            errors.push(FieldError::required(format!("{path}.apiVersions[{i}]"), ""));
+            errors.required(format!("{path}.apiVersions[{i}]"), "");
         }
     }
     validate_resources(&rule["resources"], &format!("{path}.resources"), errors);
     let scope = text(&rule["scope"]);
     if !matches!(scope, "*" | "Cluster" | "Namespaced") {
-        errors.push(FieldError::not_supported(
-            format!("{path}.scope"),
-            scope,
-            &["*", "Cluster", "Namespaced"],
-        ));
+        errors.not_supported(format!("{path}.scope"), scope, &["*", "Cluster", "Namespaced"]);
     }
 }
 
-/// What stands for many may not stand beside those that it stands for.
+/// A wildcard excludes every other item.
 fn validate_resources(resources: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let all = list(resources);
     if all.is_empty() {
-        errors.push(FieldError::required(path, ""));
+        errors.required(path, "");
     }
     let (mut of_resource, mut of_subresource) = (BTreeSet::new(), BTreeSet::new());
     let mut plain = false;
     for (i, resource) in all.iter().map(text).enumerate() {
         let path = format!("{path}[{i}]");
         if resource.is_empty() {
-            errors.push(FieldError::required(path, ""));
+            errors.required(path, "");
             continue;
         }
         let Some((name, sub)) = resource.split_once('/') else {
@@ -68,11 +60,11 @@ fn validate_resources(resources: &Value, path: &str, errors: &mut Vec<FieldError
         };
         if of_resource.contains(name) {
             let why = format!("if '{name}/*' is present, must not specify {resource}");
-            errors.push(FieldError::invalid(path.as_str(), resource, why));
+            errors.invalid(path.as_str(), resource, why);
         }
         if of_subresource.contains(sub) {
             let why = format!("if '*/{sub}' is present, must not specify {resource}");
-            errors.push(FieldError::invalid(path.as_str(), resource, why));
+            errors.invalid(path.as_str(), resource, why);
         }
         if sub == "*" {
             of_resource.insert(name);
@@ -84,10 +76,10 @@ fn validate_resources(resources: &Value, path: &str, errors: &mut Vec<FieldError
     let has = |wanted: &str| all.iter().any(|resource| resource == wanted);
     if all.len() > 1 && has("*/*") {
         let why = "if '*/*' is present, must not specify other resources";
-        errors.push(FieldError::invalid(path, resources.clone(), why));
+        errors.invalid(path, resources.clone(), why);
     }
     if has("*") && plain {
         let why = "if '*' is present, must not specify other resources without subresources";
-        errors.push(FieldError::invalid(path, resources.clone(), why));
+        errors.invalid(path, resources.clone(), why);
     }
 }

@@ -1,8 +1,8 @@
-//! Daemon sets.
+//! Strategy of DaemonSet.
 
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{default_text, section, set, set_default, text};
 use crate::registry::workload::{
     Owner, does_not_match, is_nothing, validate_at_most_all, validate_collisions, validate_count_or_percent,
@@ -81,11 +81,11 @@ fn validate(set: &Value) -> Vec<FieldError> {
         errors.push(does_not_match(spec));
     }
     if selector.is_object() && labels::selects_all(selector) {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             "spec.selector",
             selector.clone(),
             format!("empty selector is invalid for {}", OWNER.selector_of),
-        ));
+        );
     }
     errors.extend(validate_template(spec, &OWNER));
     errors.extend(validate_counts(spec, "spec", &["minReadySeconds"]));
@@ -120,16 +120,13 @@ fn validate_rolling(rolling: &Value) -> Vec<FieldError> {
     }
     let [(unavailable, unavailable_path), (surge, surge_path)] = fields;
     match (is_nothing(unavailable), is_nothing(surge)) {
-        (false, false) => errors.push(FieldError::invalid(
+        (false, false) => errors.invalid(
             surge_path,
             surge.clone(),
             "may not be set when maxUnavailable is non-zero",
-        )),
+        ),
         (true, true) => {
-            errors.push(FieldError::required(
-                unavailable_path,
-                "cannot be 0 when maxSurge is 0",
-            ));
+            errors.required(unavailable_path, "cannot be 0 when maxSurge is 0");
         }
         _ => {}
     }

@@ -1,8 +1,8 @@
-//! Deployments.
+//! Strategy of Deployment.
 
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{default_text, keep_meta, number, same, section, set_default, text};
 use crate::registry::workload::{
     Owner, is_nothing, validate_at_most_all, validate_collisions, validate_count_or_percent, validate_counts,
@@ -75,11 +75,11 @@ fn validate(deployment: &Value) -> Vec<FieldError> {
         .as_i64()
         .is_some_and(|seconds| seconds <= number(&spec["minReadySeconds"]))
     {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             "spec.progressDeadlineSeconds",
             deadline.clone(),
             "must be greater than minReadySeconds",
-        ));
+        );
     }
     errors
 }
@@ -108,11 +108,11 @@ fn validate_rolling(rolling: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = validate_count_or_percent(unavailable.0, &unavailable.1);
     errors.extend(validate_count_or_percent(surge.0, &surge.1));
     if is_nothing(unavailable.0) && is_nothing(surge.0) {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             &unavailable.1,
             unavailable.0.clone(),
             "may not be 0 when `maxSurge` is 0",
-        ));
+        );
     }
     errors.extend(validate_at_most_all(unavailable.0, &unavailable.1));
     errors

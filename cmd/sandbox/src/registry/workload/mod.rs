@@ -1,40 +1,27 @@
-//! The kinds that keep pods running: one file each, and here what they share.
+//! Rules that the workload kinds share; each kind has a file.
 
 mod daemonset;
 mod deployment;
 mod replicas;
 mod revision;
 
-#[cfg(test)]
-mod tests;
-
 use serde_json::Value;
 
-use crate::field::FieldError;
-use crate::registry::json::{empty, number, section, set_default, text};
+use crate::field::{FieldError, Report as _};
+use crate::registry::json::{empty, number, text};
 use crate::registry::meta::{immutable, non_negative};
-use crate::registry::{Rules, labels, names, pod};
+use crate::registry::{labels, names, pod};
 
 pub(crate) use daemonset::RULES as DAEMON_SET;
 pub(crate) use deployment::RULES as DEPLOYMENT;
 pub(crate) use replicas::{CONTROLLER_RULES as REPLICATION_CONTROLLER, SET_RULES as REPLICA_SET};
 pub(crate) use revision::RULES as CONTROLLER_REVISION;
 
-/// Generic rules, and the replicas that the scale subresource shows.
-pub(crate) const STATEFUL_SET: Rules = Rules {
-    default: |set| {
-        if let Some(spec) = section(set, "spec") {
-            set_default(spec, "replicas", 1);
-        }
-    },
-    ..Rules::GENERIC_WITH_GENERATION
-};
-
 /// How errors name the kind whose template this is.
 struct Owner {
     /// In `empty selector is invalid for …`; replica sets have said `deployment` since ever.
     selector_of: &'static str,
-    /// What is said of a selector that cannot be understood, beyond what is wrong with its parts.
+    /// The message for an invalid selector, beyond the errors of its parts.
     bad_selector: &'static str,
     /// In `activeDeadlineSeconds in … is not Supported`.
     template_of: &'static str,
@@ -46,21 +33,17 @@ fn validate_selector_and_template(spec: &Value, owner: &Owner) -> Vec<FieldError
     let mut errors = labels::validate_selector(selector, "spec.selector");
     if !errors.is_empty() {
         // Nothing can be said about the template.
-        errors.push(FieldError::invalid(
-            "spec.selector",
-            selector.clone(),
-            owner.bad_selector,
-        ));
+        errors.invalid("spec.selector", selector.clone(), owner.bad_selector);
         return errors;
     }
     if selector.is_null() {
-        errors.push(FieldError::required("spec.selector", ""));
+        errors.required("spec.selector", "");
     } else if labels::selects_all(selector) {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             "spec.selector",
             selector.clone(),
             format!("empty selector is invalid for {}", owner.selector_of),
-        ));
+        );
     }
     // No selector selects nothing, and so does not match either.
     if !labels::matches(selector, &spec["template"]["metadata"]["labels"]) {
@@ -83,23 +66,19 @@ fn does_not_match(spec: &Value) -> FieldError {
     )
 }
 
-/// A template whose pods are meant to run for ever.
+/// A template whose pods always restart.
 fn validate_template(spec: &Value, owner: &Owner) -> Vec<FieldError> {
     let template = &spec["template"];
     let mut errors = pod::validate_template(template, "spec.template");
     let policy = text(&template["spec"]["restartPolicy"]);
     if policy != "Always" {
-        errors.push(FieldError::not_supported(
-            "spec.template.spec.restartPolicy",
-            policy,
-            &["Always"],
-        ));
+        errors.not_supported("spec.template.spec.restartPolicy", policy, &["Always"]);
     }
     if !template["spec"]["activeDeadlineSeconds"].is_null() {
-        errors.push(FieldError::forbidden(
+        errors.forbidden(
             "spec.template.spec.activeDeadlineSeconds",
             format!("activeDeadlineSeconds in {} is not Supported", owner.template_of),
-        ));
+        );
     }
     errors
 }
@@ -125,20 +104,20 @@ fn validate_status_counts(status: &Value, bounded: &[&str], ready: &str) -> Vec<
     let mut errors = Vec::new();
     for key in bounded {
         if number(&status[*key]) > number(&status["replicas"]) {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("status.{key}"),
                 number(&status[*key]),
                 "cannot be greater than status.replicas",
-            ));
+            );
         }
     }
     let available = number(&status["availableReplicas"]);
     if available > number(&status["readyReplicas"]) {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             "status.availableReplicas",
             available,
             format!("cannot be greater than {ready}"),
-        ));
+        );
     }
     errors
 }

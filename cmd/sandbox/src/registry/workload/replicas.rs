@@ -1,8 +1,8 @@
-//! Replica sets, and the replication controllers they came from.
+//! Strategies of ReplicaSet and ReplicationController.
 
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{empty, entries, section, set, set_default, text, with};
 use crate::registry::workload::{
     Owner, does_not_match, validate_counts, validate_same_selector, validate_selector_and_template,
@@ -81,11 +81,11 @@ fn validate_controller(controller: &Value) -> Vec<FieldError> {
     let spec = &controller["spec"];
     let mut errors = validate_counts(spec, "spec", &["minReadySeconds"]);
     if empty(&spec["selector"]) {
-        errors.push(FieldError::required("spec.selector", ""));
+        errors.required("spec.selector", "");
     }
     errors.extend(validate_counts(spec, "spec", &["replicas"]));
     if spec["template"].is_null() {
-        errors.push(FieldError::required("spec.template", ""));
+        errors.required("spec.template", "");
         return errors;
     }
     let labels = &spec["template"]["metadata"]["labels"];

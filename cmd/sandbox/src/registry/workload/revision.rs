@@ -1,8 +1,8 @@
-//! Controller revisions: snapshots that never change.
+//! Strategy of ControllerRevision, whose data is immutable.
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::set_default;
 use crate::registry::meta::immutable;
 use crate::registry::workload::validate_counts;
@@ -34,8 +34,8 @@ fn validate(revision: &Value) -> Vec<FieldError> {
     let mut errors = revision_number(revision);
     match &revision["data"] {
         Value::Object(_) => {}
-        Value::Null => errors.push(FieldError::required("data", "data is mandatory")),
-        _ => errors.push(FieldError::required("data", "data must be a valid JSON object")),
+        Value::Null => errors.required("data", "data is mandatory"),
+        _ => errors.required("data", "data must be a valid JSON object"),
     }
     errors
 }
