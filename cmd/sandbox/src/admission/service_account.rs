@@ -43,7 +43,8 @@ impl Api {
             &account["automountServiceAccountToken"],
         ];
         if choices.iter().find_map(|choice| choice.as_bool()).unwrap_or(true) {
-            mount_token(spec, || self.env.name_suffix());
+            let key = meta::key(namespace, &pod_name);
+            mount_token(spec, || self.env.name_suffix("volumes", &key));
         }
         if list(&spec["imagePullSecrets"]).is_empty() && !list(&account["imagePullSecrets"]).is_empty() {
             set(spec, "imagePullSecrets", account["imagePullSecrets"].clone());

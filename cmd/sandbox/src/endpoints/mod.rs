@@ -229,10 +229,11 @@ impl Api {
             authorization: self.authorization,
             audit: self.audit.clone(),
             enforce_owner_references: self.enforce_owner_references,
+            service_account_admission: self.service_account_admission,
             root_ca: self.root_ca.clone(),
             signer: self.signer.clone(),
             registry: RwLock::new(self.registry()),
-            hooks: RwLock::new(None),
+            webhooks: RwLock::new(None),
             compiled: Mutex::default(),
             services: self.services.clone(),
             addresses: Mutex::new(()),
@@ -240,10 +241,11 @@ impl Api {
             quotas: Mutex::new(()),
             emptying: Mutex::default(),
             expiries: self.expiries.fork(),
+            delayed: self.delayed.clone(),
             closing: watch_channel::Sender::new(false),
             served: watch_channel::Sender::new(()),
         };
-        fork.refresh_hooks();
+        fork.refresh_webhooks();
         fork
     }
 

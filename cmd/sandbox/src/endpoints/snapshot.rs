@@ -87,7 +87,7 @@ impl Api {
             objects.extend(self.read_collection(&collection, values)?);
         }
         self.store.load(objects, revision);
-        self.refresh_hooks();
+        self.refresh_webhooks();
         Ok(())
     }
 

@@ -30,7 +30,8 @@ impl Api {
         };
         let key = crate::meta::key(&call.namespace, &name);
         let pod = self.store.get(&call.res.collection, &key);
-        let pod = pod.ok_or_else(|| ApiError::not_found(&call.res, &name))?.value();
+        let pod = pod.ok_or_else(|| ApiError::not_found(&call.res, &name))?;
+        let pod = pod.value();
         if subresource == "proxy" {
             if text(&pod["status"]["podIP"]).is_empty() {
                 return Err(ApiError::bad_request("address not allowed"));
