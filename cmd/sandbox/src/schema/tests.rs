@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Type, TypeRef, builtin, conform, delete_options, object_meta};
+use super::{Type, TypeRef, builtin, conform};
 
 fn kind(api_version: &str, kind: &str) -> TypeRef {
     builtin(api_version, kind).expect("a built-in kind")

@@ -1,11 +1,9 @@
 //! Strategic merge patches: what a Deployment and its pod template become.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use super::super::{PatchError, PatchType, apply};
-use crate::schema::{self, Type, TypeRef};
+use crate::schema;
 
 fn pod_spec() -> Value {
     json!({
