@@ -3,13 +3,13 @@
 //! `cmd/sandbox/generate` writes the text files of this folder from the sources of one Kubernetes release, and its README
 //! describes their format. Each file is parsed on first use.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| parse_resources(include_str!("resources.txt")));
-static TYPES: LazyLock<HashMap<&'static str, Type>> =
+static TYPES: LazyLock<BTreeMap<&'static str, Type>> =
     LazyLock::new(|| parse_types(include_str!("types.txt")));
-static NUMBERS: LazyLock<HashMap<&'static str, Vec<(u32, &'static str)>>> =
+static NUMBERS: LazyLock<BTreeMap<&'static str, Vec<(u32, &'static str)>>> =
     LazyLock::new(|| parse_numbers(include_str!("protobuf.txt")));
 
 /// One resource of one API version.
@@ -89,7 +89,7 @@ pub(crate) fn resource(group: &str, version: &str, plural: &str) -> Option<&'sta
 }
 
 /// Every type by its short name, such as `core.v1.PodSpec`.
-pub(crate) fn types() -> &'static HashMap<&'static str, Type> {
+pub(crate) fn types() -> &'static BTreeMap<&'static str, Type> {
     &TYPES
 }
 
@@ -158,7 +158,7 @@ fn parse_resources(text: &'static str) -> Vec<Resource> {
     resources
 }
 
-fn parse_types(text: &'static str) -> HashMap<&'static str, Type> {
+fn parse_types(text: &'static str) -> BTreeMap<&'static str, Type> {
     let mut types: Vec<Type> = Vec::new();
     for line in lines(text) {
         let mut words = line.split_whitespace();
@@ -210,7 +210,7 @@ fn parse_field(name: &'static str, mut words: impl Iterator<Item = &'static str>
     field
 }
 
-fn parse_numbers(text: &'static str) -> HashMap<&'static str, Vec<(u32, &'static str)>> {
+fn parse_numbers(text: &'static str) -> BTreeMap<&'static str, Vec<(u32, &'static str)>> {
     let numbered = |field: &'static str| {
         let (number, name) = field.split_once(':')?;
         Some((number.parse().ok()?, name))

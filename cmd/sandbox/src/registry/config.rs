@@ -1,4 +1,4 @@
-//! Strategies of ConfigMap, Secret and ServiceAccount.
+//! Strategies of `ConfigMap`, `Secret` and `ServiceAccount`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Strategies of PodDisruptionBudget and PriorityClass.
+//! Strategies of `PodDisruptionBudget` and `PriorityClass`.
 
 use serde_json::Value;
 

@@ -108,7 +108,7 @@ pub(crate) fn policies(spec: &Value) -> Vec<FieldError> {
         "" if outside => errors.required(path, ""),
         "" => {}
         policy if !outside => {
-            errors.invalid(path, policy, "may only be set for externally-accessible services")
+            errors.invalid(path, policy, "may only be set for externally-accessible services");
         }
         "Cluster" | "Local" => {}
         other => errors.not_supported(path, other, &["Cluster", "Local"]),

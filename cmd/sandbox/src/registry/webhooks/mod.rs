@@ -134,7 +134,7 @@ fn validate_choices(webhook: &Value, path: &str, errors: &mut Vec<FieldError>) {
     ] {
         match webhook[key].as_str() {
             None if key == "sideEffects" => {
-                errors.required(format!("{path}.{key}"), "must specify one of None, NoneOnDryRun")
+                errors.required(format!("{path}.{key}"), "must specify one of None, NoneOnDryRun");
             }
             Some(value) if !allowed.contains(&value) => {
                 errors.not_supported(format!("{path}.{key}"), value, allowed);

@@ -1,4 +1,4 @@
-//! Strategy of DaemonSet.
+//! Strategy of `DaemonSet`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Strategies of ReplicaSet and ReplicationController.
+//! Strategies of `ReplicaSet` and `ReplicationController`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Strategy of ControllerRevision, whose data is immutable.
+//! Strategy of `ControllerRevision`, whose data is immutable.
 
 use serde_json::Value;
 
