@@ -345,10 +345,15 @@ impl Api {
 
     /// A stored object in the version that `res` serves; a copy only if that is not the stored one.
     pub(crate) fn served<'o>(res: &Resource, object: &'o Object) -> Cow<'o, Value> {
-        if res.serves_as_stored(object.shape) {
-            return Cow::Borrowed(object.value());
+        let stored = object.value();
+        let same_type = stored["kind"] == res.kind.as_str() && stored["apiVersion"] == res.api_version();
+        if same_type && res.serves_as_stored(object.shape) {
+            return Cow::Borrowed(stored);
         }
-        let mut value = object.value().clone();
+        let mut value = stored.clone();
+        if let Some(map) = value.as_object_mut() {
+            map.insert("kind".to_owned(), res.kind.clone().into());
+        }
         registry::from_stored(res, &mut value);
         if let Some(custom) = &res.custom {
             if object.shape != custom.stored.id() {

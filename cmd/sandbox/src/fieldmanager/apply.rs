@@ -65,7 +65,7 @@ pub fn apply(
         )));
     }
     let blank = shape::blank(res);
-    let live = live.unwrap_or(&*blank);
+    let live = live.unwrap_or(&blank);
     let managed = managers(res, writer, live, &blank);
     let state = State {
         res,
