@@ -1,4 +1,4 @@
-//! What is served under one path: a resource of one group and version, built in or defined by a CRD.
+//! A resource: the content of one path, of one group and version, built in or defined by a CRD.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub struct Resource {
     pub collection: String,
     /// `apiVersion` of the objects as they are stored in that collection.
     pub stored_as: String,
-    /// What only custom resources have.
+    /// The additional data of custom resources.
     pub custom: Option<Arc<Custom>>,
 }
 
@@ -49,7 +49,7 @@ pub struct Scale {
     pub selector: Option<String>,
 }
 
-/// What a CRD says of one of its versions.
+/// One version of a CRD.
 #[derive(Debug, Clone)]
 pub struct Custom {
     /// Name of the CRD.

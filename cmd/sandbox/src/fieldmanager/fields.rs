@@ -37,7 +37,7 @@ fn open(node: &mut Value) -> (bool, Fields) {
     (member, below)
 }
 
-/// What is below a node; for a leaf there is nothing.
+/// The nodes below a node; none for a leaf.
 fn below(node: &Value) -> Option<&Fields> {
     node.as_object().filter(|below| nodes(below).next().is_some())
 }
@@ -47,7 +47,7 @@ pub(super) fn nodes(set: &Fields) -> impl Iterator<Item = (&String, &Value)> {
     set.iter().filter(|(element, _)| *element != SELF)
 }
 
-/// Adds what is in `other`. Whatever is in one of the two only is moved, not copied.
+/// Adds the fields of `other`. Nodes that only one of the two has are moved, not copied.
 pub(super) fn add(set: &mut Fields, other: Fields) {
     for (element, mut theirs) in other {
         if element == SELF {
@@ -66,7 +66,7 @@ pub(super) fn add(set: &mut Fields, other: Fields) {
     }
 }
 
-/// Takes out what is in `other`, field by field: what lies below a field of `other` stays.
+/// Removes the fields of `other`, one by one: fields below them stay.
 pub(super) fn subtract(set: &mut Fields, other: &Fields) {
     for (element, theirs) in nodes(other) {
         let Some(ours) = set.get_mut(element) else {
@@ -108,7 +108,7 @@ pub(super) fn subtract_trees(set: &mut Fields, other: &Fields) {
     }
 }
 
-/// What is in both.
+/// The fields of both sets.
 pub(super) fn common(one: &Fields, other: &Fields) -> Fields {
     let mut both = Map::new();
     for (element, theirs) in nodes(other) {

@@ -1,4 +1,4 @@
-//! From client-side apply to server-side apply: what kubectl wrote into its annotation, kubectl may take over.
+//! From client-side apply to server-side apply: kubectl may take over the fields of its annotation.
 
 use serde_json::Value;
 

@@ -35,7 +35,7 @@ pub(super) fn is_atomic_map(short_name: &str, field: &str) -> bool {
     generated::field(short_name, field).is_some_and(|field| field.merge_type == "atomic")
 }
 
-/// The default of a key that an item does not set, if it is not the zero value.
+/// The default of a key, if it is not the zero value of its type.
 pub(super) fn key_default(short_name: &str, field: &str) -> Option<&'static str> {
     let default = generated::field(short_name, field)?.default?;
     Some(default.trim_matches('"'))

@@ -53,7 +53,7 @@ fn merge_items(shape: Shape<'_>, keys: &Keys<'_>, live: &[Value], config: &[Valu
     };
     let (left, right) = (elements(live), elements(config));
     let wanted: BTreeSet<&str> = right.iter().map(String::as_str).collect();
-    // An item that stands twice is not merged with anything: what is applied takes its place.
+    // An item that stands twice is not merged: the applied item replaces it.
     let mut present: BTreeMap<&str, Option<&Value>> = BTreeMap::new();
     for (element, item) in left.iter().zip(live) {
         present
@@ -108,7 +108,7 @@ fn merge_items(shape: Shape<'_>, keys: &Keys<'_>, live: &[Value], config: &[Valu
     }
 }
 
-/// The value without the fields of a set. What is one value goes as a whole.
+/// The value without the fields of a set. Atomic values are removed as a whole.
 pub(super) fn remove(shape: Shape<'_>, value: &Value, gone: &Fields) -> Value {
     match shape.layout(value) {
         Layout::Leaf if value.is_object() || value.is_array() => Value::Null,

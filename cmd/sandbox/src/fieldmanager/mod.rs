@@ -3,8 +3,8 @@
 //! Mirrors structured-merge-diff and the field manager of the API server.
 //!
 //! [`track`] is called for every other write with the object as the client wants it, before the rules of the kind
-//! change anything: what those set nobody has. [`apply()`] merges a configuration into an object, or says with whom it is
-//! in conflict. Both are pure: the object that is stored and the one that is wanted go in, and the managers come out in
+//! change anything: fields that those set have no manager. [`apply()`] merges a configuration into an object, or names the
+//! managers that it conflicts with. Both are pure: the object that is stored and the one that is wanted go in, and the managers come out in
 //! the metadata of the result. Nothing is read that was not changed: the cost of a write grows with its change.
 
 mod apply;
@@ -34,7 +34,7 @@ use entries::Entry;
 use fields::Fields;
 use validate::Repeated;
 
-/// Who writes.
+/// The field manager of a write.
 #[derive(Debug, Clone)]
 pub struct Writer {
     /// As it calls itself, or as its user agent does.
@@ -63,7 +63,8 @@ impl Writer {
     }
 }
 
-/// Records a write that is no apply: who wrote has what it changed, and others no longer do. `old` is `None` for a create.
+/// Records a write other than an apply: its manager gets the changed fields, and other managers lose them. `old` is `None`
+/// for a create.
 pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Value) {
     let live = old.map_or(&Value::Null, |old| &old["metadata"]["managedFields"]);
     let claimed = meta::of_mut(new).and_then(|meta| meta.remove("managedFields"));
@@ -81,7 +82,7 @@ pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Val
     let blank = old.is_none().then(|| shape::blank(res));
     let old = old.or(blank.as_deref()).unwrap_or(&Value::Null);
     let entries = updated(res, writer, old, new, managed);
-    // What cannot be recorded is not, as on the real server: the write goes before the record of it.
+    // As on the real server, a write succeeds even if its fields cannot be recorded.
     if res.custom.is_none() || !entries::are_too_deep(&entries) {
         meta::set(new, "managedFields", entries::write(entries));
     }
@@ -136,7 +137,7 @@ fn present(writer: &Writer, live: &Value, claimed: Option<Value>) -> Vec<Entry> 
 fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut managed: Vec<Entry>) -> Vec<Entry> {
     let diff = changes(res, writer, old, new);
     for entry in &mut managed {
-        // Who wrote another version has what that one calls its fields.
+        // An entry of another version names the fields of that version.
         let theirs = registry::other_version(res, &entry.api_version).map(|other| {
             let [old, new] = [old, new].map(|object| registry::converted(res, other, object));
             changes(other, writer, &old, &new)
@@ -170,7 +171,7 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
     managed
 }
 
-/// What a write changes.
+/// The fields that a write changes.
 fn changes(res: &Resource, writer: &Writer, old: &Value, new: &Value) -> compare::Diff {
     let mut diff = compare::compare(shape::of(res), Some(old), Some(new));
     let reset = reset::fields(res, writer.subresource);

@@ -1,4 +1,4 @@
-//! Fields that nobody has: what the endpoint does not take, and what the server alone sets.
+//! Reset fields: fields that an endpoint ignores, and fields that only the server sets. They have no manager.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use crate::fieldmanager::fields;
 use crate::fieldmanager::fields::Fields;
 use crate::resource::Resource;
 
-/// What a write to this endpoint cannot change, whatever it says.
+/// The fields that a write to this endpoint cannot change.
 pub(super) fn fields(res: &Resource, subresource: &str) -> Fields {
     let paths: &[&[&str]] = match (subresource, res.kind.as_str()) {
         ("" | "finalize", _) if res.status => &[&["f:status"]],

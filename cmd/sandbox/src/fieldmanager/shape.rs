@@ -1,4 +1,4 @@
-//! What stands in a place, and how it merges: the one view of built-in kinds, of CRDs' schemas and of no schema at all.
+//! The type of a value, and how it merges: the one view of built-in kinds, of CRDs' schemas and of no schema at all.
 //!
 //! Without a schema, maps merge by key and lists are one value.
 
@@ -14,7 +14,7 @@ use crate::resource::Resource;
 use crate::schema::{Type, TypeRef};
 use crate::{registry, schema};
 
-/// What stands in one place.
+/// The type of one value.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape<'a> {
     /// An object of a built-in type.
@@ -25,7 +25,7 @@ pub(super) enum Shape<'a> {
     List(&'static Type, Topology),
     /// Anything else of a built-in type.
     Scalar(&'static Type),
-    /// What a CRD's schema describes; the flag says whether unknown fields are kept.
+    /// A value of a CRD's schema; the flag says whether unknown fields are kept.
     Custom(&'a Value, bool),
     /// An object of a CRD, with metadata of its own.
     CustomObject(&'a Value, bool),
@@ -87,7 +87,7 @@ impl<'a> Shape<'a> {
         !matches!(self, Self::Custom(..) | Self::CustomObject(..) | Self::Deduced)
     }
 
-    /// What stands in a field, and whether the schema names that field. `None`: there is no such field.
+    /// The shape of a field, and whether the schema names that field. `None`: there is no such field.
     pub(super) fn field(self, name: &str) -> Option<(Shape<'a>, bool)> {
         match self {
             Self::Object(ty) => {
@@ -106,7 +106,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// What the items of a list are.
+    /// The shape of the items of a list.
     pub(super) fn item(self) -> Shape<'a> {
         match self {
             Self::List(inner, _) => typed(inner, "", ""),
@@ -157,7 +157,7 @@ impl<'a> Shape<'a> {
         Ok(element::keyed(&values))
     }
 
-    /// What a key is when an item does not say it.
+    /// The default of a key.
     fn key_default(self, name: &str) -> Option<Value> {
         match self {
             Self::List(inner, _) => {
@@ -242,9 +242,9 @@ fn custom_layout<'a>(schema: &'a Value, value: &Value) -> Layout<'a> {
     }
 }
 
-/// An object of the kind that says nothing, as a typed server has it: what it cannot leave out is there.
+/// An empty object of the kind, as a typed server decodes it: with the fields that it cannot leave out.
 ///
-/// Who creates an object does not own what is there anyway: `f:spec` has no mark of its own on a Deployment, and has one
+/// The creator of an object does not own these fields: `f:spec` has no mark of its own on a Deployment, and has one
 /// on a custom resource. Lists and times that cannot be left out are null.
 ///
 /// Made once for each built-in kind.

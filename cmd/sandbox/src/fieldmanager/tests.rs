@@ -1,4 +1,4 @@
-//! What the black-box tests cannot see: the algebra of sets, and that tracking costs what changes.
+//! The parts that the black-box tests cannot see: the algebra of sets, and that tracking costs what changes.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

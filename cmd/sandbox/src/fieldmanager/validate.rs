@@ -1,4 +1,4 @@
-//! What is wrong with a configuration before it can be merged: fields that there are not, values of the wrong type, items
+//! The errors of a configuration before it can be merged: unknown fields, values of the wrong type, items
 //! that cannot be told apart.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use crate::fieldmanager::lists::Topology;
 use crate::fieldmanager::shape::{Keys, Layout, Shape};
 use crate::schema::Type;
 
-/// What to think of items that stand twice in a list whose items are told apart.
+/// The treatment of duplicate items in a list with keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeated {
     Wrong,
@@ -88,7 +88,7 @@ fn element_of(shape: Shape<'_>, keys: &Keys<'_>, item: &Value) -> Result<String,
     shape.element(keys, item)
 }
 
-/// What the schema wants here; `None` if anything will do.
+/// The type that the schema expects here; `None` if anything will do.
 fn expected(shape: Shape<'_>) -> Option<&'static str> {
     match shape {
         Shape::Object(_) | Shape::Map(..) | Shape::CustomObject(..) => Some("map"),

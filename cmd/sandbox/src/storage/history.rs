@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::storage::object::Object;
 
-/// What happened to an object.
+/// One change of one object.
 #[derive(Debug)]
 pub struct Change {
     /// The revision of the write.
@@ -33,7 +33,7 @@ impl Change {
     }
 
     fn weight(&self) -> usize {
-        // What was replaced is kept for as long as the change is, and counts as much.
+        // The change keeps the replaced version, which counts as much.
         let kept = [&self.before, &self.after, &self.removed];
         kept.into_iter().flatten().map(|o| o.weight()).sum::<usize>() + size_of::<Self>()
     }
@@ -62,7 +62,7 @@ impl Default for Limits {
 pub(super) struct History {
     changes: VecDeque<Arc<Change>>,
     bytes: usize,
-    /// The newest revision that is no longer in the log: what happened after it is known completely.
+    /// The newest revision that is no longer in the log: every later change is.
     pub compacted: u64,
 }
 

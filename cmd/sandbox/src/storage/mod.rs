@@ -44,9 +44,9 @@ pub enum StoreError {
     /// That revision is no longer retained.
     #[error("revision {asked} has been compacted; the oldest retained is {oldest}")]
     Compacted {
-        /// What was asked for.
+        /// The requested revision.
         asked: u64,
-        /// What is still there.
+        /// The oldest retained revision.
         oldest: u64,
     },
 }
@@ -65,7 +65,7 @@ pub struct Guard<'a> {
     pub collection: &'a str,
     /// Its key.
     pub key: &'a str,
-    /// What must hold of it.
+    /// The test that it must pass.
     pub holds: &'a dyn Fn(Option<&Object>) -> bool,
 }
 

@@ -193,7 +193,7 @@ proptest! {
     }
 }
 
-/// What an update replaced is kept for as long as the update is, so it weighs as much there.
+/// The history keeps the replaced version as long as the update, so it weighs as much there.
 #[test]
 fn history_is_bounded_in_bytes_by_what_it_keeps() {
     let store = Store::new(Limits {
