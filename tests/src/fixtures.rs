@@ -110,7 +110,7 @@ pub fn replication_controller(name: &str) -> Value {
     with(named("v1", "ReplicationController", name), change)
 }
 
-/// A pod template as jobs want it: no labels, `restartPolicy: Never`.
+/// A pod template of a job: no labels, `restartPolicy: Never`.
 pub fn job_template() -> Value {
     json!({"spec": with(pod_spec(), json!({"restartPolicy": "Never"}))})
 }
@@ -168,7 +168,7 @@ pub async fn define(c: &Cluster, singular: &str, subresources: &Value) {
     assert!(served.await.is_some(), "{path} is not served");
 }
 
-/// Removes a definition, and with it its instances.
+/// Deletes a CRD and its custom resources.
 pub async fn undefine(c: &Cluster, singular: &str) {
     c.delete(&format!("{CRDS}/{singular}s.example.com")).await;
 }

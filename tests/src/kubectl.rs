@@ -68,12 +68,12 @@ impl Kubectl {
         Self { cache, ..self }
     }
 
-    /// Runs it with arguments that are separated by spaces.
+    /// Runs kubectl with arguments that are separated by spaces.
     pub fn run(&self, arguments: &str) -> Printed {
         self.run_with(&arguments.split_whitespace().collect::<Vec<_>>(), "")
     }
 
-    /// Runs it with arguments and a standard input.
+    /// Runs kubectl with arguments and a standard input.
     pub fn run_with(&self, arguments: &[&str], input: &str) -> Printed {
         let mut child = self
             .command(arguments)

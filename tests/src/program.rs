@@ -45,7 +45,7 @@ pub struct Ended {
     pub stdout: String,
     /// The errors and the log.
     pub stderr: String,
-    /// The names of the files that it left in the temporary directory that it was given.
+    /// The names of the files that the program left in its temporary directory.
     pub left: Vec<PathBuf>,
 }
 
@@ -104,7 +104,7 @@ impl Program {
         &self.endpoints
     }
 
-    /// The id of its process; none once it was seen to have ended.
+    /// The process id. None after the end of the process was observed.
     pub fn id(&self) -> Option<u32> {
         self.child.id()
     }
@@ -124,7 +124,7 @@ impl Program {
         self.files.read("stderr")
     }
 
-    /// The files in the temporary directory that it was given.
+    /// The files in its temporary directory.
     pub fn temporary_files(&self) -> Vec<PathBuf> {
         self.files.temporary()
     }
@@ -165,20 +165,20 @@ impl Program {
         sent
     }
 
-    /// Waits until it has ended.
+    /// Waits for the end of the program.
     pub async fn ends_within(mut self, limit: Duration) -> Ended {
         let status = time::within(limit, self.child.wait()).await;
         let status = status.unwrap_or_else(|| panic!("it has not ended within {limit:?}:\n{}", self.log()));
         self.files.ended(status.expect("a child can be waited for"))
     }
 
-    /// Whether it still runs.
+    /// Whether the program is running.
     pub fn runs(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 }
 
-/// Runs `binary` until it ends by itself.
+/// Runs `binary` until it ends.
 pub async fn run(binary: &str, arguments: &[&str]) -> Ended {
     let files = Files::new();
     let mut child = files.command(binary, arguments).spawn().expect("it starts");
@@ -267,7 +267,7 @@ impl Files {
     }
 }
 
-/// The files in a directory and in those below it.
+/// The files in a directory and its subdirectories.
 fn names(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir)? {

@@ -181,7 +181,7 @@ async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError>
     Ok(servers)
 }
 
-/// Asks `/readyz` until it says yes and the server's own namespaces exist, a server ends, or time is up.
+/// Polls `/readyz` until the server is ready and its own namespaces exist. Fails if a server ends, or after [`START`].
 async fn wait_until_ready(servers: &mut Servers, kubeconfig: &Path) -> Result<(), StartError> {
     let client = endpoint::client(kubeconfig).await?;
     let ready = time::eventually(START, async || {

@@ -63,7 +63,7 @@ impl Call {
         &self.review["request"]
     }
 
-    /// Whether it repeats the call before it for the same write.
+    /// Whether the call repeats the previous one for the same write.
     fn repeats(&self, before: &Self) -> bool {
         let subject = |call: &Self| {
             let request = call.request();

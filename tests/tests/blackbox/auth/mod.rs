@@ -3,7 +3,7 @@
 mod kubectl;
 mod owner_references;
 
-use coxswain_tests::{Cluster, Reply, Test};
+use coxswain_tests::{Cluster, Reply, Test, roles::is_allowed};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -15,7 +15,6 @@ pub fn tests() -> Vec<Test> {
 }
 
 pub const RBAC: &str = "rbac.authorization.k8s.io/v1";
-pub const AUTHORIZATION: &str = "/apis/authorization.k8s.io/v1";
 
 /// A user name that no other test uses.
 pub fn user(ns: &str, name: &str) -> String {
@@ -81,20 +80,9 @@ pub async fn grant(c: &Cluster, ns: &str, user: &str, rules: Value) {
 /// Waits until a request of a user is allowed.
 pub async fn allowed_soon(c: &Cluster, user: &str, attributes: Value) {
     soon("the role is loaded", async || {
-        (may(c, user, &attributes).await["status"]["allowed"] == true).then_some(())
+        is_allowed(c, user, &attributes).await.then_some(())
     })
     .await;
-}
-
-/// Returns the review of a request of a user.
-pub async fn may(c: &Cluster, user: &str, attributes: &Value) -> Value {
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SubjectAccessReview",
-        "spec": {"user": user, "resourceAttributes": attributes},
-    });
-    let path = format!("{AUTHORIZATION}/subjectaccessreviews");
-    c.create(&path, review).await
 }
 
 /// A new service account.

@@ -122,12 +122,12 @@ async fn document_follows_crd(c: Cluster) {
     widgets
         .install(&c, json!([version("v1", true, properties())]))
         .await;
-    let first = soon("it is in the index", async || link().await).await;
+    let first = soon("the document is in the index", async || link().await).await;
     c.read(&first).await;
     let crd = format!("{CRDS}/widgets.{}", widgets.group);
     let change = json!({"spec": {"versions": [version("v1", true, json!({"new": {"type": "string"}}))]}});
     c.merge(&crd, change).await;
-    let second = soon("its link is another", async || {
+    let second = soon("the link has changed", async || {
         link().await.filter(|link| *link != first)
     })
     .await;
@@ -139,11 +139,11 @@ async fn document_follows_crd(c: Cluster) {
     assert_eq!(widgets.schema(&document, "v1")["properties"]["spec"], Value::Null);
     assert_eq!(c.api().get(&first).await.header("location"), Some(&*second));
     c.delete(&crd).await;
-    soon("it is gone from the index", async || {
+    soon("the document is removed from the index", async || {
         link().await.is_none().then_some(())
     })
     .await;
-    soon("the document is gone", async || {
+    soon("the document is removed", async || {
         (c.api().get(&widgets.document("v1")).await.status == 404).then_some(())
     })
     .await;
@@ -155,7 +155,7 @@ async fn v2_document_contains_built_in_and_custom_kinds(c: Cluster) {
         .install(&c, json!([version("v1", true, properties())]))
         .await;
     let name = widgets.name("v1", "Widget");
-    let document = soon("it is published", async || {
+    let document = soon("the schema is published", async || {
         let document = c.read("/openapi/v2").await;
         (!document["definitions"][&name].is_null()).then_some(document)
     })

@@ -26,7 +26,7 @@ async fn published(c: &Cluster) -> (Widgets, Kubectl) {
         .await;
     widgets.when(c, "v1", |_| true).await;
     let name = widgets.name("v1", "Widget");
-    soon("it is published", async || {
+    soon("the schema is published", async || {
         let document = c.read("/openapi/v2").await;
         (!document["definitions"][&name].is_null()).then_some(())
     })

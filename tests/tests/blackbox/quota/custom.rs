@@ -51,7 +51,7 @@ async fn custom_resources_are_counted(c: Cluster) {
     let (ns, widgets, name) = limited_widgets(&c).await;
     let counted = json!({"status": {"hard": {&name: "1"}, "used": {&name: "0"}}});
     let status = format!("{}/status", path(&ns, "q"));
-    soon("the limit is known", async || {
+    soon("the status has the limit", async || {
         let quota = c.read(&path(&ns, "q")).await;
         (quota["status"]["hard"] == quota["spec"]["hard"]).then_some(())
     })
