@@ -1,8 +1,6 @@
 //! Starts a sandbox: its options, and the objects that it contains from the start.
 
 mod load;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -76,7 +74,8 @@ impl Builder {
     /// than once.
     ///
     /// Namespaced objects without a namespace go to `default`. A status is written too, through the status subresource.
-    /// Unknown and duplicate fields are errors. Admission webhooks cannot be called before the start.
+    /// Unknown and duplicate fields are errors. Webhook configurations must be
+    /// the last objects: webhooks cannot be called before the start.
     pub fn objects(mut self, yaml: impl Into<String>) -> Self {
         self.inputs.push((Input::Objects, yaml.into()));
         self

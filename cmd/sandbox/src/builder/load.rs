@@ -1,7 +1,7 @@
 //! Creates the objects of a YAML stream through the API, as `kubectl create` with strict field validation.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -63,8 +63,8 @@ pub enum Reason {
         /// `message` of the Status.
         message: String,
     },
-    /// An admission webhook matches the object. Webhooks cannot be called before the start.
-    #[error("an admission webhook matches the object: create it after the start")]
+    /// A webhook configuration precedes the object. Webhooks cannot be called before the start.
+    #[error("a webhook configuration precedes the object: move it to the end, or create it after the start")]
     Webhook,
 }
 
@@ -136,6 +136,9 @@ fn create(api: &Arc<Api>, input: Input, object: &Value) -> Result<(), Reason> {
             kind: kind.to_owned(),
         });
     };
+    if api.hooks.read().unwrap_or_else(PoisonError::into_inner).is_some() {
+        return Err(Reason::Webhook);
+    }
     let path = collection_path(res, meta::namespace(object));
     let created = send(
         api,
@@ -167,7 +170,7 @@ fn collection_path(res: &Resource, namespace: &str) -> String {
     format!("{version}{namespace}/{}", res.plural)
 }
 
-/// Sends a request as the administrator. Only calls of webhooks make a request wait.
+/// Sends a request as the administrator. Without webhooks, no request waits.
 fn send(api: &Arc<Api>, method: Method, path: &str, object: &Value) -> Result<Value, Reason> {
     let request = Request::builder()
         .method(method)

@@ -157,7 +157,7 @@ fn help_describes_the_program() {
         "--kubeconfig",
         "--allow-remote",
         "--authorization",
-        "Nothing makes pods run",
+        "Pods do not run",
     ] {
         assert!(help.contains(part), "no {part:?} in\n{help}");
     }

@@ -2,6 +2,7 @@
 
 mod api_services;
 mod auth;
+mod builder;
 mod cli;
 mod client;
 mod definitions;

@@ -1,6 +1,9 @@
+//! Sandboxes with CRDs and objects from the start.
+
+use coxswain_sandbox::{InternalController, Reason, Sandbox};
 use serde_json::Value;
 
-use crate::{InternalController, Reason, Sandbox};
+use crate::client::get;
 
 const CRD: &str = "
 apiVersion: apiextensions.k8s.io/v1
@@ -14,12 +17,10 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 ";
 
-fn object(sandbox: &Sandbox, collection: &str, key: &str) -> Option<Value> {
-    sandbox
-        .api
-        .store
-        .get(collection, key)
-        .map(|object| object.value())
+async fn object(sandbox: &Sandbox, path: &str) -> Value {
+    let (code, object) = get(&sandbox.service(), path).await;
+    assert_eq!(code, 200, "{object}");
+    object
 }
 
 fn error(objects: &str) -> String {
@@ -27,8 +28,8 @@ fn error(objects: &str) -> String {
     started.err().expect("an error").to_string()
 }
 
-#[test]
-fn crds_and_objects_are_created_in_order() {
+#[tokio::test]
+async fn crds_and_objects_are_created_in_order() {
     let objects = "
 # Comments are not documents.
 ---
@@ -45,25 +46,26 @@ items:
         .crds(CRD)
         .start()
         .expect("a sandbox");
-    assert!(object(&sandbox, "widgets.test.dev", "team/a").is_some());
-    let map = object(&sandbox, "configmaps", "default/settings").expect("a map");
+    object(&sandbox, "/apis/test.dev/v1/namespaces/team/widgets/a").await;
+    let map = object(&sandbox, "/api/v1/namespaces/default/configmaps/settings").await;
     assert_eq!(map["data"]["a"], "b");
 }
 
-#[test]
-fn status_is_written() {
-    let node = "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {capacity: {cpu: '4'}}}";
+#[tokio::test]
+async fn status_is_written() {
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: worker}, status: {capacity: {cpu: '4'}}}";
     let sandbox = Sandbox::builder().objects(node).start().expect("a sandbox");
-    let node = object(&sandbox, "nodes", "n").expect("a node");
+    let node = object(&sandbox, "/api/v1/nodes/worker").await;
     assert_eq!(node["status"]["capacity"]["cpu"], "4");
 }
 
-#[test]
-fn equal_seeds_give_equal_uids() {
-    let [a, b, c] = [7, 7, 8].map(|seed| {
+#[tokio::test]
+async fn equal_seeds_give_equal_uids() {
+    let uid = async |seed| {
         let sandbox = Sandbox::builder().seed(seed).start().expect("a sandbox");
-        object(&sandbox, "namespaces", "default").expect("a namespace")["metadata"]["uid"].clone()
-    });
+        object(&sandbox, "/api/v1/namespaces/default").await["metadata"]["uid"].clone()
+    };
+    let (a, b, c) = (uid(7).await, uid(7).await, uid(8).await);
     assert_eq!(a, b);
     assert_ne!(a, c);
 }
@@ -115,7 +117,7 @@ fn instance_of_an_unestablished_crd_is_rejected() {
 }
 
 #[test]
-fn object_of_a_webhook_is_rejected() {
+fn object_after_a_webhook_configuration_is_rejected() {
     let objects = "
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
