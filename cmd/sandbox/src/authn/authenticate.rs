@@ -1,4 +1,4 @@
-//! Whose a token is: signed by us, not too old, and its account and what it is bound to still there.
+//! The authenticator of service account tokens: checks signature, expiry, the account and the bound object.
 
 use serde_json::Value;
 
@@ -6,14 +6,14 @@ use crate::authn::{AUDIENCE, Claims, Ref, Signer, TokenError, User};
 use crate::endpoints::Api;
 use crate::meta;
 
-/// How far clocks may be apart: for so long a token is taken after its time, and after a deletion was asked for.
+/// The leeway for clocks, in seconds: a token is valid for this time after its expiry, and after the deletion of its account.
 const LEEWAY: i64 = 60;
 
-/// What a token proves.
+/// The result of an authentication.
 pub(crate) struct Authenticated {
-    /// Whose it is.
+    /// The user of the token.
     pub user: User,
-    /// For which of the audiences that were asked about it is good.
+    /// The requested audiences that the token is valid for.
     pub audiences: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ impl Api {
         self.signer.get_or_init(Signer::generate).as_ref()
     }
 
-    /// Whose token this is, for a server that is one of `audiences`; the API's own if there are none.
+    /// Authenticates a token for one of `audiences`; for the API server's own audience if there are none.
     pub(crate) fn authenticate(
         &self,
         token: &str,

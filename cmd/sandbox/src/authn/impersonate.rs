@@ -1,8 +1,8 @@
-//! Impersonation: a request that says whom it wants to act as, and whether it may.
+//! Impersonation: the `Impersonate-*` headers of a request, and the permission to use them.
 //!
-//! Since 1.36 there are two ways to be allowed it: the verb `impersonate` on the user, or the pair of
-//! `impersonate:<mode>` on the user and `impersonate-on:<mode>:<verb>` on what is done. The pair is tried first, and of
-//! two refusals the first is told.
+//! Since 1.36 two permissions allow it: the verb `impersonate` on the user, or the pair of `impersonate:<mode>` on the
+//! user and `impersonate-on:<mode>:<verb>` on the requested resource. The pair is checked first; if both are refused, the
+//! response has the reason of the first.
 
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
@@ -14,7 +14,7 @@ use crate::status::{ApiError, Result};
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const EXTRA: &str = "impersonate-extra-";
 
-/// Whom the headers ask to act as; its groups are not complete yet.
+/// Returns the user of the headers; its groups are not complete yet.
 pub fn wanted(headers: &HeaderMap) -> Result<Option<User>> {
     let text = |name: &str| {
         let value = headers.get(name).and_then(|value| value.to_str().ok());
@@ -47,7 +47,7 @@ pub fn wanted(headers: &HeaderMap) -> Result<Option<User>> {
     ))
 }
 
-/// The user to act as, if `may` lets the one who asks.
+/// Returns the impersonated user, if `may` allows it to the authenticated user.
 pub fn impersonate(
     wanted: &User,
     request: &Attributes,

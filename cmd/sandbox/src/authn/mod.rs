@@ -1,7 +1,6 @@
-//! Who asks, and whether they may: users, their tokens, and the rules that roles are made of.
+//! Authentication: users, bearer tokens of service accounts, token requests and impersonation.
 //!
-//! Everything here is pure: it neither looks at the store nor at the clock. `service` asks these questions of every
-//! request, `api` knows the objects (accounts, roles, bindings) that the answers depend on. No token is ever logged.
+//! Mirrors the token authenticator of service accounts and the impersonation filter. Tokens are never logged.
 
 pub(crate) mod authenticate;
 pub(crate) mod impersonate;
@@ -13,13 +12,13 @@ pub use impersonate::{impersonate, wanted};
 pub use token::{AUDIENCE, Claims, Ref, Signer, Subject, TokenError, bearer, same};
 pub use user::{User, service_account_of};
 
-/// Who may do what.
+/// The authorization mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Authorization {
-    /// Whoever shows a good token may do anything.
+    /// Every authenticated user has all permissions.
     #[default]
     AlwaysAllow,
-    /// What roles and bindings say; who shows no token is `system:anonymous`.
+    /// Roles and bindings grant permissions. A request without a token is one of `system:anonymous`.
     Rbac,
 }

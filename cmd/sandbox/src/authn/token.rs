@@ -1,8 +1,7 @@
-//! Bearer tokens: how one is shown, and the signed ones of service accounts.
+//! Bearer tokens: the `Authorization` header, and the signed tokens of service accounts.
 //!
-//! A service account's token is a JWT that is signed with a key of this process (ES256), so nobody can make one up and
-//! none is worth anything once the process has ended. Whether its account still exists, and whether its time is over, is
-//! for the caller to see.
+//! The token of a service account is a JWT signed with a key of this process (ES256): it cannot be forged, and is invalid
+//! after the process ends. The caller checks that the account exists and that the token has not expired.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,23 +15,23 @@ use ring::signature::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Who issues tokens, and for whom they are unless they say otherwise.
+/// The issuer of tokens, and their default audience.
 pub const AUDIENCE: &str = "https://kubernetes.default.svc";
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
-    /// For whom it is.
+    /// Audiences.
     pub aud: Vec<String>,
     /// Until when it is good, in seconds since 1970.
     pub exp: i64,
     /// When it was issued.
     pub iat: i64,
-    /// Who issued it.
+    /// Issuer.
     pub iss: String,
     /// Its own id.
     pub jti: String,
-    /// Whose it is, by uid.
+    /// The service account and the bound object, by uid.
     #[serde(rename = "kubernetes.io")]
     pub kubernetes: Subject,
     /// From when it is good.
@@ -114,7 +113,7 @@ impl Signer {
         Some(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// What a token says, if we have signed it.
+    /// Returns the claims of a token that this process has signed.
     pub fn verify(&self, token: &str) -> Result<Claims, TokenError> {
         let (text, signature) = token.rsplit_once('.').ok_or(TokenError::Unknown)?;
         let (_, body) = text.split_once('.').ok_or(TokenError::Unknown)?;

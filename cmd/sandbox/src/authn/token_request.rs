@@ -14,10 +14,10 @@ const GROUP: &str = "authentication.k8s.io";
 const VERSION: &str = "authentication.k8s.io/v1";
 const KIND: &str = "TokenRequest";
 const HOUR: i64 = 60 * 60;
-const SHORTEST: i64 = 10 * 60;
-const LONGEST: i64 = 1 << 32;
+const MIN_EXPIRATION_SECONDS: i64 = 10 * 60;
+const MAX_EXPIRATION_SECONDS: i64 = 1 << 32;
 
-/// What a token is bound to, and the node of a pod.
+/// The object that a token is bound to, and the node of a pod.
 #[derive(Default)]
 struct Bound {
     pod: Option<Ref>,
@@ -196,8 +196,8 @@ fn check_place(request: &Value, namespace: &str, name: &str) -> Result<()> {
 
 fn check_age(seconds: i64) -> Result<()> {
     let why = match seconds {
-        ..SHORTEST => "may not specify a duration less than 10 minutes",
-        SHORTEST..=LONGEST => return Ok(()),
+        ..MIN_EXPIRATION_SECONDS => "may not specify a duration less than 10 minutes",
+        MIN_EXPIRATION_SECONDS..=MAX_EXPIRATION_SECONDS => return Ok(()),
         _ => "may not specify a duration larger than 2^32 seconds",
     };
     let wrong = FieldError::invalid("spec.expirationSeconds", seconds, why);

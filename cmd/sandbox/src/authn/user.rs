@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 const ALL_AUTHENTICATED: &str = "system:authenticated";
 const ALL_UNAUTHENTICATED: &str = "system:unauthenticated";
 const ANONYMOUS: &str = "system:anonymous";
-/// Whose members may do anything, whatever roles say.
+/// The group whose members have all permissions, regardless of roles.
 const MASTERS: &str = "system:masters";
 const NODES: &str = "system:nodes";
 const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
-/// Who a request is from.
+/// An authenticated user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
     /// Such as `system:serviceaccount:default:bot`.
     pub name: String,
-    /// Stays the same when somebody else takes the name; may be empty.
+    /// Distinguishes users of the same name over time; may be empty.
     pub uid: String,
     /// In the order in which authentication found them.
     pub groups: Vec<String>,
-    /// Whatever else, such as the id of the token.
+    /// Other attributes, such as the id of the token.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// Whoever has the kubeconfig.
+    /// The user of the kubeconfig.
     #[must_use]
     pub fn admin() -> Self {
         Self {
@@ -37,7 +37,7 @@ impl User {
         }
     }
 
-    /// Whoever shows no credentials.
+    /// The user of requests without credentials.
     #[must_use]
     pub fn anonymous() -> Self {
         Self {
@@ -86,7 +86,7 @@ impl User {
         self.groups = vec![NODES.to_owned()];
     }
 
-    /// Everybody is in one of two groups: those who are somebody, and those who are not.
+    /// Adds `system:authenticated` or `system:unauthenticated`.
     pub fn complete_groups(&mut self) {
         let has = |wanted: &str| self.groups.iter().any(|group| group == wanted);
         let missing = match (self.name.as_str(), has(ALL_UNAUTHENTICATED)) {
@@ -98,7 +98,7 @@ impl User {
         self.groups.push(missing.to_owned());
     }
 
-    /// As a `UserInfo`; what is empty is left out.
+    /// Returns a `UserInfo` without empty fields.
     #[must_use]
     pub fn info(&self) -> Value {
         let mut info = json!({"username": self.name});

@@ -1,4 +1,4 @@
-//! What a request is to authorization: a verb, and the resource or the path that it is on.
+//! Authorization attributes of a request: a verb, and a resource or a path.
 
 use http::Method;
 use percent_encoding::percent_decode_str;
@@ -8,21 +8,21 @@ use crate::endpoints::request::Query;
 use crate::selector::FieldSelector;
 use crate::status::ApiError;
 
-/// One thing that somebody wants to do.
+/// The attributes of one action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attributes {
     /// Such as `get` or `deletecollection`.
     pub verb: String,
-    /// What it is done to.
+    /// The resource or path.
     pub on: On,
 }
 
-/// What something is done to.
+/// The resource or path of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum On {
-    /// A path that is no resource, such as `/healthz`.
+    /// A non-resource path, such as `/healthz`.
     Path(String),
-    /// A resource; what does not apply is empty.
+    /// A resource. Fields that do not apply are empty.
     Resource {
         /// API group.
         group: String,
@@ -38,7 +38,8 @@ pub enum On {
 }
 
 impl Attributes {
-    /// Reads a request. It is not asked whether the server has such a resource: who may not know is told nothing.
+    /// Returns the attributes of a request. The resource may be unknown to the server: authorization precedes routing, so that
+    /// it does not reveal which resources exist.
     #[must_use]
     pub fn of(method: &Method, path: &str, query: &Query) -> Self {
         let decoded = percent_decode_str(path).decode_utf8_lossy().into_owned();
@@ -131,7 +132,7 @@ impl Attributes {
         }
     }
 
-    /// The 403 of a user who may not do this; `reason` may be empty.
+    /// Returns the 403 for a user without the permission; `reason` may be empty.
     #[must_use]
     pub fn forbidden(&self, user: &User, reason: &str) -> ApiError {
         let Self { verb, on } = self;

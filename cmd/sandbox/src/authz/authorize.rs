@@ -1,4 +1,4 @@
-//! Whether somebody may do something, by the roles that are bound to them.
+//! The RBAC authorizer: decides by the roles that are bound to a user.
 
 use serde_json::Value;
 
@@ -13,22 +13,22 @@ const ROLES: &str = "roles.rbac.authorization.k8s.io";
 const BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
 const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
 
-/// Yes or no, and why; the reason may be empty.
+/// A decision and its reason, which may be empty.
 pub(crate) struct Decision {
     pub allowed: bool,
     pub reason: String,
 }
 
-/// The rules that somebody has in a namespace.
+/// The rules of a user in a namespace.
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct UserRules {
     /// In the order of the bindings' names, those of the cluster first.
     pub rules: Vec<Rule>,
     /// Bindings to roles that do not exist.
     pub errors: Vec<String>,
 }
 
-impl Held {
+impl UserRules {
     /// All errors as one text, empty if there are none.
     pub fn error(&self) -> String {
         match self.errors.as_slice() {
@@ -48,7 +48,7 @@ impl Api {
                 reason: String::new(),
             };
         }
-        let mut errors = Held::default();
+        let mut errors = UserRules::default();
         let mut reason = None;
         self.visit_rules(user, wanted.namespace(), |found| match found {
             Ok((binding, rules)) => {
@@ -82,7 +82,7 @@ impl Api {
         decision
     }
 
-    /// The 403 of a user who may not do it.
+    /// Returns a 403 if the user does not have the permission.
     pub(crate) fn check_allowed(&self, user: &User, wanted: &Attributes) -> Result<()> {
         let Decision { allowed, reason } = self.decide(user, wanted);
         if allowed {
@@ -100,8 +100,8 @@ impl Api {
     }
 
     /// All rules that `user` has in a namespace (and in the cluster).
-    pub(crate) fn held_rules(&self, user: &User, namespace: &str) -> Held {
-        let mut held = Held::default();
+    pub(crate) fn held_rules(&self, user: &User, namespace: &str) -> UserRules {
+        let mut held = UserRules::default();
         if self.authorization == Authorization::AlwaysAllow {
             held.rules.extend(Rule::everything());
             return held;
@@ -164,7 +164,7 @@ impl Api {
     }
 }
 
-impl Held {
+impl UserRules {
     fn add_error(&mut self, error: String) {
         if !self.errors.contains(&error) {
             self.errors.push(error);
@@ -209,7 +209,7 @@ fn described(kind: &str, binding: &Value, subject: &Value, namespace: &str) -> S
 }
 
 /// A refusal to grant what one does not have.
-pub(crate) fn not_held(user: &User, held: &Held, missing: &[Rule]) -> String {
+pub(crate) fn not_held(user: &User, held: &UserRules, missing: &[Rule]) -> String {
     let mut message = format!(
         "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
         user.name,

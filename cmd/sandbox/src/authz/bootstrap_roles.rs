@@ -1,7 +1,7 @@
-//! The roles that every cluster has, and whom they are bound to, as a server of 1.36 makes them at its start.
+//! The bootstrap policy: the default cluster roles and bindings of kube-apiserver 1.36.
 //!
-//! Those of the control plane's own parts (the scheduler, the controllers, nodes) are left out: none of them is here.
-//! Without role-based authorization there are none at all, as nobody asks for them.
+//! The roles of the control plane's components (scheduler, controllers, nodes) are left out: the sandbox does not run
+//! them. Without RBAC the roles are not created.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Nobody grants what they do not have: roles and bindings are checked against the rights of whoever writes them.
+//! Privilege escalation prevention: a user can grant only permissions that the user has.
 //!
 //! The verb `escalate` on a role, or `bind` on the role of a binding, lifts the check.
 

@@ -32,7 +32,7 @@ impl Api {
         Ok(reply.warn(warnings))
     }
 
-    /// Whose a token is.
+    /// Answers a `TokenReview`.
     fn review_token(&self, call: &Call, mut review: Value) -> Result<Value> {
         let token = review["spec"]["token"].as_str().unwrap_or_default();
         if token.is_empty() {
@@ -61,7 +61,7 @@ impl Api {
         Ok(review)
     }
 
-    /// Who asks.
+    /// Answers a `SelfSubjectReview`.
     fn review_self(&self, call: &Call, review: &Value) -> Value {
         json!({
             "kind": review["kind"],
@@ -71,7 +71,7 @@ impl Api {
         })
     }
 
-    /// What the one who asks may do in a namespace.
+    /// Answers a `SelfSubjectRulesReview`.
     fn review_rules(&self, call: &Call, review: &Value) -> Result<Value> {
         let namespace = review["spec"]["namespace"].as_str().unwrap_or_default();
         if namespace.is_empty() {
@@ -107,7 +107,7 @@ impl Api {
         }))
     }
 
-    /// Whether somebody may do something.
+    /// Answers the access reviews.
     fn review_access(&self, call: &Call, mut review: Value) -> Result<Value> {
         let errors = wrong_fields(call, &review);
         if !errors.is_empty() {

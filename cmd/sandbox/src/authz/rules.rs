@@ -1,4 +1,4 @@
-//! The rules of roles: what one allows, and what is missing from some of them to cover others.
+//! Policy rules: the permissions of a rule, and whether rules cover others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The rules of a role; what cannot be read allows nothing.
+    /// Returns the rules of a role without malformed ones.
     #[must_use]
     pub fn of(role: &Value) -> Vec<Self> {
         let rules = role["rules"].as_array().into_iter().flatten();
@@ -73,7 +73,7 @@ impl Rule {
         }
     }
 
-    /// Whether whoever has this rule has `atom` too, which is about one verb on one thing.
+    /// Reports whether this rule includes `atom`, a rule with one verb on one resource.
     fn covers(&self, atom: &Self) -> bool {
         let all = |own: &[String], wanted: &[String]| wanted.iter().all(|one| has(own, one));
         let resource = |wanted: &String| {
@@ -148,7 +148,7 @@ impl Rule {
     }
 }
 
-/// What of `wanted` is in none of the rules in `held`, in atoms.
+/// Returns the atoms of `wanted` that no rule in `held` includes.
 #[must_use]
 pub fn uncovered(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
     let atoms = wanted.iter().flat_map(Rule::atoms);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_listed_once_per_thing() {
+    fn uncovered_rules_are_listed_once_per_resource() {
         let held = rules(&json!([
             {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]},
             {"verbs": ["*"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a"]},

@@ -24,7 +24,7 @@ pub enum CredentialsError {
     Tls(#[from] rustls::Error),
 }
 
-/// What a server proves itself with, and what its clients do.
+/// The certificate of a server, and the token of its administrator.
 pub struct Credentials {
     /// The authority that signed the server's certificate, PEM.
     pub ca_pem: String,
@@ -91,7 +91,7 @@ pub const CONTEXT: &str = "coxswain-sandbox";
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a secret must not come from a seed that somebody may know"
+    reason = "a secret must not be derived from a known seed"
 )]
 fn token() -> String {
     let [a, b]: [u128; 2] = rand::rng().random();

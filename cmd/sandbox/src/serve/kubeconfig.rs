@@ -1,4 +1,4 @@
-//! The kubeconfig file of a running sandbox: readable by its owner only, and never written over somebody else's.
+//! The kubeconfig file of a running sandbox: readable by its owner only. A file of another cluster is never overwritten.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -16,10 +16,10 @@ pub struct KubeconfigFile {
     temporary: bool,
 }
 
-/// Why there is no kubeconfig.
+/// A failure to write a kubeconfig.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    /// The file is somebody else's.
+    /// The file is not a kubeconfig of a sandbox.
     #[error("{0} exists and is not a kubeconfig of a sandbox: choose another file, or remove it first")]
     NotOurs(PathBuf),
     /// It could not be written.

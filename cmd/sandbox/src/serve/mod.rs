@@ -28,12 +28,12 @@ const MAX_CONNECTIONS: usize = 1024;
 /// Watches and other requests at a time on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 250;
 const MAX_HEADER_BYTES: usize = 64 * 1024;
-/// How long a client may take to finish its handshake, and then to make its first request.
+/// The time limit of the TLS handshake, and then of the first request.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long it may take from one request to the next. Clients keep what they do not use for 90 seconds: it is they who have to
-/// end it. If the server does, a request may be under way, and nobody can tell its sender whether it was done.
+/// The time limit from one request to the next. Clients keep idle connections for 90 seconds and must close them first: a
+/// server that closes one may lose a request in flight, whose client cannot know its outcome.
 const IDLE: Duration = Duration::from_mins(3);
-/// How long requests under way may go on after the server was told to stop.
+/// The time limit of in-flight requests after the start of the shutdown.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// A bound server that does not serve yet.
@@ -66,7 +66,7 @@ impl Server {
         format!("https://{}", self.address)
     }
 
-    /// What clients need to trust it, and to be trusted.
+    /// Returns the credentials of clients.
     #[must_use]
     pub fn credentials(&self) -> &Credentials {
         &self.credentials
@@ -126,7 +126,7 @@ impl Server {
                 let builder = builder();
                 let connection = builder.serve_connection(TokioIo::new(stream), service);
                 let mut connection = pin!(watcher.watch(connection));
-                // Whoever asks for nothing, by whatever protocol, gives the place to somebody else.
+                // An idle client, of any protocol, frees its connection slot.
                 let ended = tokio::select! {
                     biased;
                     ended = &mut connection => ended,

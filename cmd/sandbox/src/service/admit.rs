@@ -1,4 +1,4 @@
-//! Who a request is from, and whether it may go on.
+//! The filters of the handler chain for authentication, impersonation and authorization.
 
 use http::{HeaderMap, Method};
 
@@ -33,14 +33,14 @@ impl ApiService {
         let shown = authn::bearer(headers);
         match (shown, &self.token) {
             (Some(shown), Some(token)) if authn::same(shown, token) => Ok(User::admin()),
-            // Why it is refused is told to those who may review tokens, not to the one who shows it.
+            // The reason of a rejection is visible in TokenReviews only.
             (Some(shown), _) => self
                 .api
                 .authenticate(shown, &[])
                 .map(|found| found.user)
                 .map_err(|_| ApiError::unauthorized()),
             (None, None) => Ok(User::admin()),
-            // As on the real server: where everything is allowed, nobody may stay anonymous.
+            // As kube-apiserver: AlwaysAllow disables anonymous requests.
             (None, Some(_)) if self.api.authorization == Authorization::Rbac => Ok(User::anonymous()),
             (None, Some(_)) => Err(ApiError::unauthorized()),
         }

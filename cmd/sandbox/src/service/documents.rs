@@ -1,5 +1,4 @@
-//! What the server says about itself: discovery, `OpenAPI`, its version. Large documents carry a hash, by which clients
-//! that have them already are spared another copy.
+//! Discovery, `OpenAPI` and version documents. Large documents have an `ETag`, so that clients do not fetch them twice.
 
 use http::header::{
     ACCEPT, CACHE_CONTROL, ETAG, EXPIRES, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION, VARY,
@@ -41,7 +40,7 @@ pub(super) fn answer<B>(
             aggregated(headers, &document)
         }
         ["openapi", "v2"] => openapi_v2(registry, headers, accepted),
-        // It changes with every definition, so that nobody keeps it; the real server calls it a text.
+        // It changes with every CRD and is not cached; kube-apiserver sends it as text.
         ["openapi", "v3"] => body::text(200, registry.documents().openapi_v3_index(served).body.clone()),
         ["openapi", "v3", root @ ..] => {
             let document = match root {
@@ -115,7 +114,7 @@ fn openapi_v2(
     response
 }
 
-/// A link with a hash is good for ever, as long as it is the present one; an old one leads there.
+/// A link with the current hash never expires; an old hash redirects to the current one.
 fn openapi_v3(
     headers: &HeaderMap,
     accepted: Option<&str>,

@@ -1,7 +1,7 @@
-//! A API service: one API server as a client sees it. Several API services may lead to one store.
+//! The API service: the handler chain of one API server. Several API services may share one store.
 //!
-//! It authenticates and authorizes, finds the resource that the path names, bounds the body, and renders the answer. As a
-//! `tower::Service` it can be called without a socket; a panic behind it becomes a 500.
+//! It authenticates and authorizes a request, routes it to its resource, limits the body, and renders the answer. As a
+//! `tower::Service` it needs no socket; a panic of a handler becomes a 500.
 
 mod admit;
 mod body;
@@ -29,13 +29,13 @@ use crate::env::Env;
 use crate::status::ApiError;
 use crate::storage::lag::Lag;
 
-/// See the module's contract. Clones share one lag.
+/// One API server as a `tower` service. Clones share one watch cache.
 #[derive(Clone)]
 pub struct ApiService {
     api: Arc<Api>,
     lag: Arc<Lag>,
-    /// The administrator's token. Without one, whoever shows no credentials is the administrator, which is right within
-    /// one process.
+    /// The administrator's token. Without one, requests without credentials are the administrator's, as is right within one
+    /// process.
     token: Option<Arc<str>>,
 }
 
@@ -48,7 +48,7 @@ impl ApiService {
         }
     }
 
-    /// The same API service, but only who shows this bearer token is the administrator.
+    /// Returns the same API service that requires this bearer token of the administrator.
     #[must_use]
     pub fn with_admin_token(&self, token: &str) -> Self {
         Self {
@@ -57,13 +57,13 @@ impl ApiService {
         }
     }
 
-    /// How far this API service's watch cache is behind.
+    /// Returns the lag of this API service's watch cache.
     #[must_use]
     pub fn lag(&self) -> &Lag {
         &self.lag
     }
 
-    /// Ends every watch, at this API service and at all others of the same store: the process is about to end.
+    /// Ends every watch of all API services of the store: the process is about to end.
     #[cfg(feature = "serve")]
     pub(crate) fn close_watches(&self) {
         self.api.close_watches();
@@ -116,7 +116,8 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-/// How much more is read of a body that is too large: who is still sending when the connection ends does not see the answer.
+/// The number of bytes that are read beyond the limit: a client that is still sending when the connection ends does not see
+/// the answer.
 const READ_ON: usize = 16 * 1024 * 1024;
 
 /// Reads a body up to `limit` bytes.

@@ -1,4 +1,4 @@
-//! From a path to what answers it.
+//! Routing: from the path of a request to its handler.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::service::body::ResponseBody;
 use crate::service::{ApiService, BoxError, body, collect, documents, warnings};
 use crate::status::ApiError;
 
-/// The largest body that is taken.
+/// The largest accepted body.
 const MAX_BODY: usize = 3 * 1024 * 1024;
 
 const NO_PAGE: &str = "404 page not found\n";
@@ -28,7 +28,7 @@ impl ApiService {
         B: http_body::Body<Error: Into<BoxError>>,
     {
         let path = request.uri().path().to_owned();
-        // Where nothing depends on who asks, health does not either.
+        // With AlwaysAllow, health checks need no credentials.
         if self.api.authorization == Authorization::AlwaysAllow
             && let Some(answer) = health(&path)
         {
@@ -91,7 +91,7 @@ impl ApiService {
             });
         }
         let method = request.method().clone();
-        // What was asked about is whether it may be watched.
+        // The old watch paths are authorized as watches and accept GET only.
         if target.watch && method != Method::GET {
             return Err(ApiError::method_not_allowed());
         }
@@ -147,7 +147,7 @@ fn not_acceptable(res: &Resource, error: NotAcceptable) -> ApiError {
     })
 }
 
-/// The answer, and what the client is told beside it.
+/// Returns the answer and its warnings.
 fn rendered(form: &Form, reply: Reply) -> (Response<ResponseBody>, Vec<String>) {
     let Reply {
         code,

@@ -1,13 +1,13 @@
-//! `Warning` headers: what a client is told beside the answer.
+//! `Warning` headers.
 
 use http::header::HeaderValue;
 
-/// The most characters of all warnings together; beyond that, each is cut.
+/// The most characters of all warnings together; beyond that, each is truncated.
 const MOST: usize = 4 * 1024;
-/// What is left of each then.
+/// The length of a truncated warning.
 const CUT: usize = 256;
 
-/// The headers for texts. One that stands twice is told once; one that no header can hold is not told.
+/// Returns a header for each text, without duplicates and texts that are not valid in a header.
 pub(super) fn headers(texts: &[String]) -> Vec<HeaderValue> {
     let mut seen: Vec<&str> = Vec::new();
     for text in texts {
