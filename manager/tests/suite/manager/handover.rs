@@ -2,20 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use coxswain_manager::cache::{Cache, Lookup};
 use coxswain_manager::client::Delete;
 use coxswain_manager::election::{RELEASED_BY_ANNOTATION, WRITTEN_VERSIONS_ANNOTATION};
 use coxswain_manager::object::{Key, MetaObject, Resource, Version};
-use coxswain_sandbox::{ApiService, BoxError, ResponseBody, Sandbox};
-use futures_util::future::BoxFuture;
-use http::{Method, Request, Response};
-use http_body_util::{BodyExt as _, Full};
-use kube::client::Body;
+use coxswain_sandbox::Sandbox;
+use coxswain_sandbox::faults::{Faults, Matcher, Refusal};
 use serde_json::{Value, json};
-use tower_service::Service;
 
 use super::test_controller::{Behavior, TestController};
 use super::{MAPS, Process, Running, SECOND, sandbox};
@@ -202,8 +196,12 @@ async fn delete_answered_with_a_status_is_observed_by_the_next_leader() {
 async fn write_failing_with_an_internal_error_does_not_prevent_the_release() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
-    let api = FailingWebhookApi(sandbox.service());
-    let leader = Process::over(api, "a").with(&probe);
+    let faults = Faults::new();
+    let creates = Matcher::verb("create").resource("configmaps");
+    faults
+        .on(creates)
+        .refuse(Refusal::new(500).message("failed calling webhook"));
+    let leader = Process::over(faults.wrap(sandbox.service()), "a").with(&probe);
     let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
     let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
     let leader = leader.elect();
@@ -222,30 +220,4 @@ async fn write_failing_with_an_internal_error_does_not_prevent_the_release() {
         None,
         "the next leader reads it live"
     );
-}
-
-/// An API server with a failing webhook for config maps.
-#[derive(Clone)]
-struct FailingWebhookApi(ApiService);
-
-impl Service<Request<Body>> for FailingWebhookApi {
-    type Response = Response<ResponseBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let is_map = request.uri().path().ends_with("/configmaps");
-        if request.method() != Method::POST || !is_map {
-            let response = self.0.call(request);
-            return Box::pin(async { Ok(response.await?) });
-        }
-        let status = json!({"kind": "Status", "status": "Failure", "code": 500, "reason": "InternalError"});
-        let body = Full::new(Bytes::from(status.to_string())).boxed_unsync();
-        let response = Response::builder().status(500).body(body);
-        Box::pin(async { Ok(response?) })
-    }
 }

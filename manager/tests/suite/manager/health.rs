@@ -1,52 +1,17 @@
 //! Health checks of a manager that cannot work.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
-
 use coxswain_manager::cache::Cache;
 use coxswain_manager::controller::Unhealthy;
 use coxswain_manager::object::{Key, MetaObject, Resource};
 use coxswain_manager::serve::{Health, Probes};
-use coxswain_sandbox::{ApiService, ResponseBody};
-use futures_util::future::BoxFuture;
-use http::{Request, Response};
-use kube::client::Body;
+use coxswain_sandbox::faults::{Faults, Matcher, RecordedRequest};
 use serde_json::{Value, json};
-use tower_service::Service;
 
 use super::partition::{RequestVerb, add_requester, create_maps};
 use super::test_controller::{Behavior, TestController};
 use super::{MAPS, Process, Running, SECOND, sandbox};
 
 pub(super) const WIDGETS: Resource = Resource::namespaced("test.dev", "v1", "widgets", "Widget");
-
-/// An API server that can be unreachable.
-#[derive(Clone)]
-pub(super) struct ToggledApi {
-    pub(super) service: ApiService,
-    pub(super) on: Arc<AtomicBool>,
-}
-
-impl Service<Request<Body>> for ToggledApi {
-    type Response = Response<ResponseBody>;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (mut service, on) = (self.service.clone(), self.on.load(Ordering::Relaxed));
-        Box::pin(async move {
-            if !on {
-                return Err("connection refused".into());
-            }
-            service.call(request).await.map_err(Into::into)
-        })
-    }
-}
 
 pub(super) fn check(running: &Running, probe: Probes, name: &str) -> Option<Health> {
     let checks = running.checks.run(probe);
@@ -67,13 +32,10 @@ fn metric(running: &Running, series: &str) -> Option<f64> {
 #[tokio::test(start_paused = true)]
 async fn manager_without_api_server_is_live_but_not_ready_and_retries() {
     let sandbox = sandbox();
-    let on = Arc::new(AtomicBool::new(false));
-    let api = ToggledApi {
-        service: sandbox.service(),
-        on: on.clone(),
-    };
+    let faults = Faults::new();
+    let unreachable = faults.on(Matcher::any()).lose_request();
     let probe = TestController::new(Behavior::Stops);
-    let process = Process::over(api, "a").with(&probe);
+    let process = Process::over(faults.wrap(sandbox.service()), "a").with(&probe);
     let maps: Cache<MetaObject> = process.manager.caches().of(&MAPS);
     let running = process.elect();
     running.env.clock.sleep(300 * SECOND).await;
@@ -99,7 +61,7 @@ async fn manager_without_api_server_is_live_but_not_ready_and_retries() {
         "{tried:?}"
     );
 
-    on.store(true, Ordering::Relaxed);
+    unreachable.remove();
     probe.started(1).await;
     maps.synced().await;
     assert_eq!(check(&running, Probes::READYZ, "caches"), Some(Health::Ok));
@@ -157,39 +119,16 @@ async fn controller_waiting_for_its_crd_is_ready_with_a_note() {
     running.stop().await.expect("an orderly shutdown");
 }
 
-/// An API server that fails to list one resource and hangs for another.
-#[derive(Clone)]
-struct FaultyApi(ApiService);
-
-impl Service<Request<Body>> for FaultyApi {
-    type Response = Response<ResponseBody>;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let mut service = self.0.clone();
-        Box::pin(async move {
-            let path = request.uri().path();
-            if path.ends_with("/widgets") {
-                return Err("conversion webhook failed".into());
-            }
-            if path.ends_with("/gadgets") {
-                std::future::pending::<()>().await;
-            }
-            service.call(request).await.map_err(Into::into)
-        })
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn failing_metadata_only_resource_is_noted_and_delays_no_controller() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
-    let process = Process::over(FaultyApi(sandbox.service()), "a").with(&probe);
+    let faults = Faults::new();
+    let fails = |request: &RecordedRequest| request.path.ends_with("/widgets");
+    faults.on(Matcher::any().when(fails)).lose_request();
+    let hangs = |request: &RecordedRequest| request.path.ends_with("/gadgets");
+    faults.on(Matcher::any().when(hangs)).hang();
+    let process = Process::over(faults.wrap(sandbox.service()), "a").with(&probe);
     let caches = process.manager.caches().clone();
     let gadgets = Resource::namespaced("test.dev", "v1", "gadgets", "Gadget");
     let maps: Cache<MetaObject> = caches.of(&MAPS);

@@ -1,16 +1,14 @@
 //! Health of a controller whose watch does not work.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use coxswain_manager::cache::Cache;
 use coxswain_manager::controller::{self, Action, Builder, Context, ReconcileError, Reconciler};
 use coxswain_manager::handler::Handler;
 use coxswain_manager::object::{Key, MetaObject, Resource};
 use coxswain_manager::serve::{Health, Probes};
 use coxswain_manager::source::Source;
+use coxswain_sandbox::faults::{Faults, Matcher};
 
-use super::health::{ToggledApi, WIDGETS, check};
+use super::health::{WIDGETS, check};
 use super::{MAPS, Process, Running, SECOND, sandbox};
 
 /// Reconciles a key by waiting for its name in seconds, if that is a number, and failing otherwise.
@@ -52,12 +50,8 @@ fn live(running: &Running) -> bool {
 #[tokio::test(start_paused = true)]
 async fn controller_is_unhealthy_when_its_watch_had_no_contact_for_10_minutes() {
     let sandbox = sandbox();
-    let on = Arc::new(AtomicBool::new(true));
-    let api = ToggledApi {
-        service: sandbox.service(),
-        on: on.clone(),
-    };
-    let mut process = Process::over(api, "a");
+    let faults = Faults::new();
+    let mut process = Process::over(faults.wrap(sandbox.service()), "a");
     let maps = add(&mut process, &MAPS);
     let running = process.run(None);
     maps.synced().await;
@@ -65,7 +59,7 @@ async fn controller_is_unhealthy_when_its_watch_had_no_contact_for_10_minutes() 
     running.env.clock.sleep(1000 * SECOND).await;
     assert_eq!(health(), Some(Health::Ok), "an idle cluster");
 
-    on.store(false, Ordering::Relaxed);
+    let unreachable = faults.on(Matcher::any()).lose_request();
     let silence = || maps.silence().expect("a served resource");
     // The open watch lasts for some more minutes.
     while silence() < 600 * SECOND {
@@ -85,11 +79,13 @@ async fn controller_is_unhealthy_when_its_watch_had_no_contact_for_10_minutes() 
     };
     assert!(
         reason.starts_with("the watch of configmaps has had no event, bookmark or reconnect for 601 s ")
-            && reason.ends_with("(retrying: GET /api/v1/configmaps: connection refused)"),
+            && reason.ends_with(
+                "(retrying: GET /api/v1/configmaps: connection reset by a fault before the request arrived)"
+            ),
         "{reason}"
     );
 
-    on.store(true, Ordering::Relaxed);
+    unreachable.remove();
     running.env.clock.sleep(60 * SECOND).await;
     assert_eq!(health(), Some(Health::Ok), "the watch was reopened");
     running.stop().await.expect("an orderly shutdown");
