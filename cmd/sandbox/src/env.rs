@@ -43,7 +43,6 @@ impl Env {
 
     /// The machine's clock and a given seed: uids and generated names repeat, times do not.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the machine's clock, as in `system`")]
     pub fn seeded(seed: u64) -> Self {
         Self::starting_at(Timestamp::now(), seed)
     }

@@ -66,12 +66,12 @@ pub use crate::authn::Authorization;
 pub use crate::authz::{Audit, AuditRecord};
 pub use crate::builder::{Builder, Input, Reason, StartError};
 pub use crate::controllers::InternalController;
+pub use crate::endpoints::snapshot::SnapshotError;
 pub use crate::env::Env;
 #[cfg(feature = "serve")]
 pub use crate::serve::kubeconfig::{KubeconfigError, KubeconfigFile};
 #[cfg(feature = "serve")]
 pub use crate::serve::{CONTEXT, Credentials, CredentialsError, ServeError, Server};
-pub use crate::endpoints::snapshot::SnapshotError;
 pub use crate::service::{ApiService, BoxError, ResponseBody};
 pub use crate::storage::Limits;
 pub use crate::storage::lag::Lag;
@@ -86,7 +86,6 @@ pub struct Sandbox {
 
 impl Sandbox {
     /// Returns a builder with the defaults of [`Builder`].
-    #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
     }

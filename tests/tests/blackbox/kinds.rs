@@ -71,7 +71,7 @@ const RULES: &str = r#"{"resourceRules": [{"apiGroups": ["NS.example"], "apiVers
 const CSR: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIS01ISUNBUUF3RURFT01Bd0dBMVVFQXd3RmEybHVaSE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPUFFNQgpCd05DQUFRTTUrN043RVdqNHhtYUJ3N3pZZ3NtaC9EelJEdWF4YjlIUkYzVjlteEc3Z0kwb3BIRkpQWmovN3M4CmpsZnZnRk5sVHhva3RmMXlEYXJQRGpLb2RDem1vQUF3Q2dZSUtvWkl6ajBFQXdJRFNBQXdSUUloQUs0aGY1QlQKT2Y1RGRSOFZ0MFc4TEM4Yk56cUxITFBuRUJkbC9KdHNxa0ZlQWlBMmJLMzBmQk5MaytPYzloSlcvZW5lWXQvSgpVdUVMSzI2WDJTTDB4MzhsQmc9PQotLS0tLUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K";
 
 /// A kind that clients can create and watch.
-struct Kind {
+struct Served {
     api_version: String,
     kind: String,
     plural: String,
@@ -83,7 +83,7 @@ async fn every_kind_is_created_read_changed_and_deleted(c: Cluster) {
     let kinds = served(&c).await;
     assert!(kinds.len() >= 58, "{} kinds", kinds.len());
     for (row, _) in BODIES {
-        let is_served = |kind: &Kind| format!("{} {}", kind.api_version, kind.kind) == *row;
+        let is_served = |kind: &Served| format!("{} {}", kind.api_version, kind.kind) == *row;
         assert!(kinds.iter().any(is_served), "{row} is not served");
     }
     for kind in kinds {
@@ -91,7 +91,7 @@ async fn every_kind_is_created_read_changed_and_deleted(c: Cluster) {
     }
 }
 
-async fn served(c: &Cluster) -> Vec<Kind> {
+async fn served(c: &Cluster) -> Vec<Served> {
     let groups = c.api().get("/apis").await.expect(200);
     let versions = list(&groups["groups"])
         .iter()
@@ -104,7 +104,7 @@ async fn served(c: &Cluster) -> Vec<Kind> {
         for resource in list(&resources["resources"]) {
             let has = |verb: &str| list(&resource["verbs"]).iter().any(|known| known == verb);
             if has("create") && has("watch") {
-                kinds.push(Kind {
+                kinds.push(Served {
                     api_version: version.to_owned(),
                     kind: text(&resource["kind"]).to_owned(),
                     plural: text(&resource["name"]).to_owned(),
@@ -135,7 +135,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn body(kind: &Kind, ns: &str) -> Value {
+fn body(kind: &Served, ns: &str) -> Value {
     let id = format!("{} {}", kind.api_version, kind.kind);
     let fields = BODIES
         .iter()
@@ -159,7 +159,7 @@ fn body(kind: &Kind, ns: &str) -> Value {
     object
 }
 
-async fn walk(c: &Cluster, ns: &str, kind: &Kind) {
+async fn walk(c: &Cluster, ns: &str, kind: &Served) {
     let object = body(kind, ns);
     let name = text(&object["metadata"]["name"]).to_owned();
     let scope = if kind.namespaced {

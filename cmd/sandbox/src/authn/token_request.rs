@@ -66,7 +66,7 @@ impl Api {
                 node: bound.node,
                 pod: bound.pod,
                 secret: bound.secret,
-                serviceaccount: reference(&account),
+                serviceaccount: reference(account),
             },
             nbf: now.as_second(),
             sub: User::service_account(namespace, name, uid).name,

@@ -136,7 +136,12 @@ fn create(api: &Arc<Api>, input: Input, object: &Value) -> Result<(), Reason> {
             kind: kind.to_owned(),
         });
     };
-    if api.webhooks.read().unwrap_or_else(PoisonError::into_inner).is_some() {
+    if api
+        .webhooks
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .is_some()
+    {
         return Err(Reason::Webhook);
     }
     let path = collection_path(res, meta::namespace(object));

@@ -130,7 +130,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Options;
 
     fn create(sandbox: &Sandbox, name: &str) -> String {
         let res = sandbox
@@ -152,7 +151,7 @@ mod tests {
 
     #[test]
     fn fork_is_independent_and_shares_the_past() {
-        let sandbox = Sandbox::new(Options::default());
+        let sandbox = Sandbox::builder().start().expect("a sandbox");
         let before = sandbox.revision();
         create(&sandbox, "a");
         let fork = sandbox.fork();
@@ -176,10 +175,10 @@ mod tests {
 
     #[test]
     fn import_restores_an_export() {
-        let sandbox = Sandbox::new(Options::default());
+        let sandbox = Sandbox::builder().start().expect("a sandbox");
         create(&sandbox, "a");
         let text = sandbox.export();
-        let other = Sandbox::new(Options::default());
+        let other = Sandbox::builder().start().expect("a sandbox");
         create(&other, "b");
         other.import(&text).expect("a snapshot");
         assert_eq!(other.export(), text);
@@ -188,7 +187,7 @@ mod tests {
 
     #[test]
     fn malformed_snapshots_are_rejected_and_change_nothing() {
-        let sandbox = Sandbox::new(Options::default());
+        let sandbox = Sandbox::builder().start().expect("a sandbox");
         let before = sandbox.export();
         let nameless = json!({"kind": KIND, "revision": 1000, "objects": {"pods": [{"metadata": {}}]}});
         for text in ["[", "{}", &nameless.to_string()] {

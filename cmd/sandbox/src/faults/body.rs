@@ -82,7 +82,9 @@ fn changed(bytes: Bytes, changes: &[Arc<Change>]) -> Bytes {
     let Ok(mut value) = serde_json::from_slice::<Value>(&bytes) else {
         return bytes;
     };
-    changes.iter().for_each(|change| change(&mut value));
+    for change in changes {
+        change(&mut value);
+    }
     value.to_string().into()
 }
 

@@ -78,6 +78,10 @@ impl Default for Faults {
     }
 }
 
+#[expect(
+    clippy::must_use_candidate,
+    reason = "most tests do not need the number of watches"
+)]
 impl Faults {
     /// Returns a layer without rules. Random rules draw from the seed 0.
     #[must_use]

@@ -41,6 +41,7 @@ pub struct RuleHandle {
     id: u64,
 }
 
+#[expect(clippy::must_use_candidate, reason = "most tests do not need the handle")]
 impl<'a> RuleBuilder<'a> {
     pub(super) fn new(faults: &'a Faults, matcher: Matcher) -> Self {
         Self {
@@ -73,7 +74,6 @@ impl<'a> RuleBuilder<'a> {
     }
 
     /// Adds the rule with an effect.
-    #[expect(clippy::must_use_candidate, reason = "most tests do not need the handle")]
     pub fn effect(self, effect: Effect) -> RuleHandle {
         let mut state = self.faults.state();
         let id = state.next_id();

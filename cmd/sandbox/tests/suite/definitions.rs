@@ -260,14 +260,14 @@ async fn selectable_fields_select_in_list_watch_and_deletecollection() {
     for (name, spec) in [("a", json!({"size": 1})), ("b", json!({"color": "blue"}))] {
         let mut widget = widget(name);
         widget["spec"] = spec;
-        let (status, answer) = send(&service, Method::POST, WIDGETS, &widget).await;
+        let (status, answer) = post(&service, WIDGETS, &widget).await;
         assert_eq!(status, 201, "{answer}");
     }
     assert_eq!(names(&get(&service, &red).await.1), ["a"]);
     let sized = format!("{WIDGETS}?fieldSelector=spec.size%3D1,metadata.name%3Da");
     assert_eq!(names(&get(&service, &sized).await.1), ["a"]);
     let change = json!({"spec": {"color": "red"}});
-    let (status, answer) = send(&service, Method::PATCH, &format!("{WIDGETS}/b"), &change).await;
+    let (status, answer) = patch(&service, &format!("{WIDGETS}/b"), &change).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(events.brief().await.as_deref(), Some("ADDED a"));
     assert_eq!(events.brief().await.as_deref(), Some("ADDED b"));
@@ -276,7 +276,7 @@ async fn selectable_fields_select_in_list_watch_and_deletecollection() {
         (status, &answer["message"]),
         (400, &json!("field label not supported: spec.parts"))
     );
-    let (status, _) = send(&service, Method::DELETE, &sized, &Value::Null).await;
+    let (status, _) = delete(&service, &sized).await;
     assert_eq!(status, 200);
     assert_eq!(names(&get(&service, WIDGETS).await.1), ["b"]);
     let (_, document) = get(&service, "/openapi/v3/apis/x.io/v1").await;
@@ -318,13 +318,7 @@ async fn invalid_selectable_fields_are_rejected() {
             "must point to a field of type string, boolean or integer",
         ),
     ] {
-        let (status, answer) = send(
-            &service,
-            Method::POST,
-            CRDS,
-            &colored(&json!([{"jsonPath": path}])),
-        )
-        .await;
+        let (status, answer) = post(&service, CRDS, &colored(&json!([{"jsonPath": path}]))).await;
         let cause = &answer["details"]["causes"][0];
         assert_eq!(
             (status, cause["reason"].as_str()),
@@ -340,7 +334,7 @@ async fn invalid_selectable_fields_are_rejected() {
         );
     }
     let twice = json!([{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.color"}]);
-    let (_, answer) = send(&service, Method::POST, CRDS, &colored(&twice)).await;
+    let (_, answer) = post(&service, CRDS, &colored(&twice)).await;
     assert_eq!(
         answer["details"]["causes"][0]["reason"], "FieldValueDuplicate",
         "{answer}"
@@ -354,15 +348,15 @@ async fn watch_ends_when_the_spec_of_its_definition_changes() {
     let mut events = watch(&service, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
     let path = format!("{CRDS}/widgets.x.io");
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
-    assert_eq!(send(&service, Method::PATCH, &path, &labels).await.0, 200);
-    send(&service, Method::POST, WIDGETS, &widget("a")).await;
+    assert_eq!(patch(&service, &path, &labels).await.0, 200);
+    post(&service, WIDGETS, &widget("a")).await;
     assert_eq!(
         events.brief().await.as_deref(),
         Some("ADDED a"),
         "metadata replaces nothing"
     );
     let change = json!({"spec": {"names": {"shortNames": ["wd"]}}});
-    assert_eq!(send(&service, Method::PATCH, &path, &change).await.0, 200);
+    assert_eq!(patch(&service, &path, &change).await.0, 200);
     let (end, seconds) = elapsed(events.brief()).await;
     assert!(end.is_none() && seconds < 60, "{seconds} seconds later: {end:?}");
 }
@@ -382,7 +376,7 @@ async fn conversion_webhook_between_versions_is_rejected() {
         &json!([version("v1", true, true), version("v2", true, false)]),
     );
     two["spec"]["conversion"] = conversion;
-    let (status, answer) = send(&service, Method::POST, CRDS, &two).await;
+    let (status, answer) = post(&service, CRDS, &two).await;
     let cause = &answer["details"]["causes"][0];
     assert_eq!(
         (status, cause["field"].as_str()),

@@ -1,9 +1,9 @@
 //! The bounded history: compaction, expired continue tokens, slow watchers.
 
 use coxswain_sandbox::Limits;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::client::{MAPS, create, delete, get, names, sandbox, sandbox_with, version, watch};
+use crate::client::{MAPS, create, delete, get, names, post, put, sandbox, sandbox_with, version, watch};
 
 #[tokio::test(start_paused = true)]
 async fn watch_from_compacted_version_is_expired() {
@@ -79,7 +79,7 @@ async fn full_page_has_a_token_when_only_other_objects_follow() {
     let service = sandbox.service();
     for (name, app) in [("a", "web"), ("b", "web"), ("c", "db")] {
         let map = json!({"metadata": {"name": name, "labels": {"app": app}}});
-        send(&service, Method::POST, MAPS, &map).await;
+        post(&service, MAPS, &map).await;
     }
     let selected = format!("{MAPS}?labelSelector=app%3Dweb&limit=2");
     let (_, page) = get(&service, &selected).await;
@@ -99,14 +99,14 @@ async fn event_is_removed_one_hour_after_its_last_write() {
         "metadata": {"name": "e"}, "reason": "Started", "type": "Normal",
         "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
     });
-    let (status, created) = send(&service, Method::POST, EVENTS, &event).await;
+    let (status, created) = post(&service, EVENTS, &event).await;
     assert_eq!(status, 201, "{created}");
     let from = version(&created);
     tokio::time::advance(std::time::Duration::from_mins(50)).await;
     let path = format!("{EVENTS}/e");
     let (_, mut stored) = get(&service, &path).await;
     stored["count"] = json!(2);
-    send(&service, Method::PUT, &path, &stored).await;
+    put(&service, &path, &stored).await;
     let mut events = watch(
         &service,
         &format!("{EVENTS}?watch=1&resourceVersion={from}&timeoutSeconds=7200"),

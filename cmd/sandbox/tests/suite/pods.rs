@@ -1,10 +1,9 @@
 //! Pods without a kubelet: connect subresources, ephemeral containers, and the admission plugin `ServiceAccount`.
 
-use coxswain_sandbox::{ApiService, Options, Sandbox};
-use http::Method;
+use coxswain_sandbox::{ApiService, Sandbox};
 use serde_json::{Value, json};
 
-use crate::client::{get, sandbox, send};
+use crate::client::{get, patch, post, put, sandbox};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -17,7 +16,7 @@ fn pod(containers: &[&str]) -> Value {
 }
 
 async fn create(service: &ApiService, path: &str, object: &Value) -> Value {
-    let (status, answer) = send(service, Method::POST, path, object).await;
+    let (status, answer) = post(service, path, object).await;
     assert_eq!(status, 201, "{answer}");
     answer
 }
@@ -103,7 +102,7 @@ async fn ephemeral_containers_are_added_and_never_changed() {
         ),
         (json!({"name": "a"}), "name", "FieldValueDuplicate"),
     ] {
-        let (status, answer) = send(&service, Method::PATCH, &path, &debug(more)).await;
+        let (status, answer) = patch(&service, &path, &debug(more)).await;
         let cause = &answer["details"]["causes"][0];
         assert_eq!(
             (status, cause["reason"].as_str()),
@@ -112,7 +111,7 @@ async fn ephemeral_containers_are_added_and_never_changed() {
         );
         assert_eq!(cause["field"], format!("spec.ephemeralContainers[0].{field}"));
     }
-    let (status, answer) = send(&service, Method::PATCH, &path, &debug(json!({}))).await;
+    let (status, answer) = patch(&service, &path, &debug(json!({}))).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(
         answer["spec"]["ephemeralContainers"][0]["imagePullPolicy"],
@@ -122,14 +121,14 @@ async fn ephemeral_containers_are_added_and_never_changed() {
         (&answer["metadata"]["generation"], &answer["metadata"]["labels"]),
         (&json!(2), &Value::Null)
     );
-    let (status, answer) = send(&service, Method::PATCH, &path, &debug(json!({"image": "other"}))).await;
+    let (status, answer) = patch(&service, &path, &debug(json!({"image": "other"}))).await;
     assert_eq!(
         (status, &answer["details"]["causes"][0]["reason"]),
         (422, &json!("FieldValueForbidden"))
     );
     let (_, mut present) = get(&service, &path).await;
     present["spec"]["ephemeralContainers"] = json!([]);
-    let (status, answer) = send(&service, Method::PUT, &path, &present).await;
+    let (status, answer) = put(&service, &path, &present).await;
     assert_eq!(
         (status, &answer["details"]["causes"][0]["reason"]),
         (422, &json!("FieldValueForbidden"))
@@ -138,14 +137,11 @@ async fn ephemeral_containers_are_added_and_never_changed() {
 
 #[tokio::test(start_paused = true)]
 async fn service_account_admission_sets_account_and_token_volume() {
-    let service = Sandbox::new(Options {
-        service_account_admission: true,
-        ..Options::default()
-    })
-    .service();
+    let sandbox = Sandbox::builder().service_account_admission(true).start();
+    let service = sandbox.expect("a sandbox").service();
     let mut unknown = pod(&["a"]);
     unknown["spec"]["serviceAccountName"] = "robot".into();
-    let (status, answer) = send(&service, Method::POST, PODS, &unknown).await;
+    let (status, answer) = post(&service, PODS, &unknown).await;
     let why = "pods \"p\" is forbidden: error looking up service account default/robot: serviceaccount \"robot\" not found";
     assert_eq!((status, answer["message"].as_str()), (403, Some(why)));
     let secret = json!([{"name": "registry"}]);

@@ -197,9 +197,9 @@ async fn write_failing_with_an_internal_error_does_not_prevent_the_release() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
     let faults = Faults::new();
-    let creates = Matcher::verb("create").resource("configmaps");
+    let matcher = Matcher::verb("create").resource("configmaps");
     faults
-        .on(creates)
+        .on(matcher)
         .refuse(Refusal::new(500).message("failed calling webhook"));
     let leader = Process::over(faults.wrap(sandbox.service()), "a").with(&probe);
     let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());

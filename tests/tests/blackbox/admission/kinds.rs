@@ -1,7 +1,7 @@
 //! Webhooks for subresources and for kinds with special writes: status, scale, eviction, binding, graceful deletion, Services,
 //! namespaces and custom resources.
 
-use coxswain_sandbox::{Options, Sandbox};
+use coxswain_sandbox::Sandbox;
 use coxswain_tests::fixtures::{
     apps, config_map, core, define, deployment, group, named, pod, service, undefine, with,
 };

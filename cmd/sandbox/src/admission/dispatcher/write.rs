@@ -95,7 +95,12 @@ impl Dispatcher<'_> {
     }
 
     /// Replaces the object of the request by the result of `writing`, and returns it as served.
-    pub async fn update(&self, part: Part, dry_run: bool, mut writing: impl UpdatedObject) -> Result<Written> {
+    pub async fn update(
+        &self,
+        part: Part,
+        dry_run: bool,
+        mut writing: impl UpdatedObject,
+    ) -> Result<Written> {
         let (api, res, namespace) = (self.api, &self.call.res, &self.call.namespace);
         let name = self.call.name();
         if self.has_no_webhooks() {

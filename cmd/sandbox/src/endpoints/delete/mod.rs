@@ -90,7 +90,7 @@ impl Api {
         for object in objects {
             let value = object.value();
             let each = dispatcher.for_next_object();
-            let (namespace, name) = (meta::namespace(&value), meta::name(&value));
+            let (namespace, name) = (meta::namespace(value), meta::name(value));
             match each.delete(namespace, name, &options).await {
                 // Somebody else was faster.
                 Err(error) if error.code == 404 => {}

@@ -40,7 +40,7 @@ impl Api {
             return Err(ApiError::said_by_others(503, "ServiceUnavailable", message, None));
         }
         if subresource != "portforward" {
-            check_container(call.query.get("container").unwrap_or_default(), &name, &pod)?;
+            check_container(call.query.get("container").unwrap_or_default(), &name, pod)?;
         }
         let node = text(&pod["spec"]["nodeName"]);
         if node.is_empty() {
