@@ -1,33 +1,33 @@
-//! Reading and writing the metadata of an object that is a JSON tree.
+//! Accessors for the metadata of an object that is a JSON tree.
 //!
-//! Setters create `metadata` if it is missing; on something that is no object they do nothing.
+//! Setters create `metadata` if it is missing. They do nothing if the value is not an object.
 
 use serde_json::{Map, Value, json};
 
-/// The finalizer with which the garbage collector is asked to let dependents go.
+/// The finalizer that makes the garbage collector orphan the dependents.
 pub const ORPHAN_FINALIZER: &str = "orphan";
-/// The finalizer with which the garbage collector is asked to delete dependents first.
+/// The finalizer that makes the garbage collector delete the dependents first.
 pub const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
 
-/// A string of the metadata, empty if it is missing.
+/// Returns a string field of the metadata, or an empty string if it is missing.
 #[must_use]
 pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// `metadata.name`.
+/// Returns `metadata.name`, or an empty string.
 #[must_use]
 pub fn name(object: &Value) -> &str {
     text(object, "name")
 }
 
-/// `metadata.namespace`.
+/// Returns `metadata.namespace`, or an empty string.
 #[must_use]
 pub fn namespace(object: &Value) -> &str {
     text(object, "namespace")
 }
 
-/// `metadata.finalizers`.
+/// Returns `metadata.finalizers`, or an empty list.
 #[must_use]
 pub fn finalizers(object: &Value) -> Vec<&str> {
     object["metadata"]["finalizers"]
@@ -38,13 +38,13 @@ pub fn finalizers(object: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Whether the object has been marked for deletion.
+/// Reports whether the object has a `deletionTimestamp`.
 #[must_use]
 pub fn is_terminating(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// The metadata, created if it is missing.
+/// Returns the metadata, and creates it if it is missing. Returns `None` if the value is not an object.
 pub fn of_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     let object = object.as_object_mut()?;
     if !object.contains_key("metadata") {
@@ -53,7 +53,7 @@ pub fn of_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.get_mut("metadata")?.as_object_mut()
 }
 
-/// Sets a field of the metadata; an empty string, an empty list and null remove it.
+/// Sets a field of the metadata. An empty string, an empty list and null remove it.
 pub fn set(object: &mut Value, field: &str, value: impl Into<Value>) {
     let value = value.into();
     let empty = match &value {
@@ -73,14 +73,14 @@ pub fn set(object: &mut Value, field: &str, value: impl Into<Value>) {
     }
 }
 
-/// Makes a field of `target`'s metadata what it is in `source`.
+/// Copies a field of the metadata from `source` to `target`.
 pub fn copy(source: &Value, target: &mut Value, field: &str) {
     if source["metadata"][field] != target["metadata"][field] {
         set(target, field, source["metadata"][field].clone());
     }
 }
 
-/// The key of an object in its collection.
+/// Returns the key of an object in its collection.
 #[must_use]
 pub fn key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
@@ -90,13 +90,13 @@ pub fn key(namespace: &str, name: &str) -> String {
     }
 }
 
-/// Reads a dotted path such as `spec.replicas`.
+/// Returns the value at a dotted path such as `spec.replicas`.
 #[must_use]
 pub fn at_path<'a>(object: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(object, |value, part| &value[part])
 }
 
-/// Writes a dotted path, creating the objects on the way.
+/// Sets the value at a dotted path, and creates missing parents.
 pub fn set_path(object: &mut Value, path: &str, value: Value) {
     let mut here = object;
     for part in path.split('.') {

@@ -1,7 +1,7 @@
-//! Server-side apply: a configuration is merged into an object, and its manager has what is in it.
+//! Server-side apply: merges a configuration into an object, and makes its manager the owner of the applied fields.
 //!
-//! What a manager had and no longer applies goes, unless somebody else has it too. What others have and the configuration
-//! would change is a conflict, unless it is forced: then they no longer have it.
+//! Fields that the manager owned and no longer applies are removed, unless another manager owns them too. Changing a field
+//! that another manager owns is a conflict. A forced apply takes the ownership instead.
 
 use serde_json::Value;
 
@@ -16,35 +16,35 @@ use crate::fieldmanager::{
 use crate::meta;
 use crate::resource::Resource;
 
-/// Who had the fields of objects that were written before anybody was recorded.
+/// The manager of all fields of an object that had no managers before its first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// One field that another manager has.
+/// A field that is owned by another manager.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conflict {
-    /// Who has it, as people read it.
+    /// The owner, formatted for messages.
     pub manager: String,
-    /// The field, as people read it.
+    /// The path of the field, formatted for messages.
     pub field: String,
     pub(super) path: Vec<String>,
 }
 
-/// Why a configuration was not applied.
+/// The reason why a configuration was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// Others have what it would change.
+    /// Other managers own fields that the configuration changes.
     #[error("{}", conflict_message(.0))]
     Conflicts(Vec<Conflict>),
-    /// It is no configuration of this kind.
+    /// The configuration is not a valid configuration of this kind.
     #[error("{0}")]
     BadRequest(String),
-    /// It does not fit the schema. The server has no better answer than 500.
+    /// The configuration does not match the schema. The API server answers with 500.
     #[error("{0}")]
     Untyped(String),
 }
 
-/// Applies a configuration to an object, or to nothing. What comes out has its managers in its metadata; it is neither
-/// defaulted nor validated.
+/// Applies a configuration to an object, or creates the object if `live` is `None`. The result contains its managers in
+/// `metadata.managedFields`; it is neither defaulted nor validated.
 pub fn apply(
     res: &Resource,
     writer: &Writer,
@@ -53,7 +53,7 @@ pub fn apply(
     force: bool,
 ) -> Result<Value, ApplyError> {
     let shape = shape::of(res);
-    // What is no list is none, and does not fit either.
+    // A value that is not a list fails the type check below.
     if config["metadata"]["managedFields"].is_array() {
         let message = "metadata.managedFields must be nil";
         return Err(ApplyError::BadRequest(message.to_owned()));
@@ -95,7 +95,7 @@ pub fn apply(
     Ok(next)
 }
 
-/// The entries of an object. If it has none, all of it was there before.
+/// Returns the entries of an object. If it has none, one manager owns all its fields.
 fn managers(res: &Resource, writer: &Writer, live: &Value, blank: &Value) -> Vec<Entry> {
     let managed = entries::read(live["metadata"]["managedFields"].clone()).unwrap_or_default();
     if managed.is_empty() {
@@ -170,7 +170,7 @@ impl State<'_> {
         Ok((next, managed))
     }
 
-    /// Takes out what the manager had and has no longer, if nobody else has it.
+    /// Removes fields that the manager owned and no longer applies, unless another manager owns them.
     fn prune(&self, merged: Value, others: &[Entry], mine: &Entry, last: &Fields) -> Value {
         if last.is_empty() {
             return merged;
@@ -180,7 +180,7 @@ impl State<'_> {
         let of = |value: &Value| named(&compare::fields_of(shape, value));
         let last = named(last);
         let all = of(&merged);
-        // Without what it had; then with what anybody has; then with what it never had.
+        // Keeps all fields outside of the last applied set, all fields with a manager, and their parents.
         let mut kept = of(&remove(shape, &merged, &last));
         for entry in others.iter().chain([mine]) {
             fields::add(&mut kept, named(&entry.fields));
@@ -194,7 +194,7 @@ impl State<'_> {
     }
 }
 
-/// What others have of a set of fields.
+/// Returns the changed fields that other managers own.
 fn conflicts(managed: &[Entry], changed: &Fields) -> Vec<Conflict> {
     let mut managed: Vec<&Entry> = managed.iter().collect();
     managed.sort_by_cached_key(|entry| entry.identity());
@@ -234,7 +234,7 @@ fn conflict_message(conflicts: &[Conflict]) -> String {
     )
 }
 
-/// `namespace/name; group/version, Kind=Kind`
+/// Formats a configuration as `namespace/name; group/version, Kind=Kind`.
 fn described(config: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let version = text(&config["apiVersion"]);

@@ -1,4 +1,4 @@
-//! Which fields two states of an object differ in, and which fields a configuration has.
+//! Comparison of two states of an object, and the field set of a configuration, as in structured-merge-diff.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use crate::fieldmanager::element;
 use crate::fieldmanager::fields::{Fields, node};
 use crate::fieldmanager::shape::{Keys, Layout, Shape};
 
-/// What happened between two states.
+/// The difference between two states.
 #[derive(Debug, Default)]
 pub(super) struct Diff {
-    /// Fields that are gone.
+    /// Fields that only the old state has.
     pub removed: Fields,
-    /// Fields that are there, but not the same.
+    /// Fields that both states have with different values.
     pub modified: Fields,
-    /// Fields that are new.
+    /// Fields that only the new state has.
     pub added: Fields,
 }
 
@@ -27,7 +27,7 @@ enum Mark {
     Added,
 }
 
-/// Compares two states. One of them may be missing, not both.
+/// Compares two states. At most one of them may be `None`.
 pub(super) fn compare(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>) -> Diff {
     let mut diff = Diff::default();
     if old != new {
@@ -36,19 +36,19 @@ pub(super) fn compare(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>
     diff
 }
 
-/// Compares one place, in which the two differ: what is below it goes into `diff`, what became of itself is returned.
+/// Compares two different values. Adds the differences of their children to `diff` and returns the mark of the value itself.
 fn place(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>, diff: &mut Diff) -> Mark {
     let mark = match (old, new) {
         (None, _) => Mark::Added,
-        // What cannot be left out and is not there is null on one side only: it is not shown.
+        // A required field without a value is null on one side only: this is not a difference.
         (Some(Value::Null), None) if shape.is_typed() => Mark::Same,
         (Some(_), None) => Mark::Removed,
         _ => Mark::Same,
     };
-    // Null says nothing about what stands there; the other side does.
+    // Null has no layout, so the other value determines it.
     let (was, is) = (old.filter(|v| !v.is_null()), new.filter(|v| !v.is_null()));
     let layout = shape.layout(is.or(was).unwrap_or(&Value::Null));
-    // Where something else stands than stood there, what was there goes, and what is there comes.
+    // If the layout changed, the old children are removed and the new children are added.
     let former = was.filter(|_| is.is_some()).map(|was| shape.layout(was));
     let former = former.filter(|former| *former != layout);
     let mut leaf = false;
@@ -61,7 +61,7 @@ fn place(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>, diff: &mut 
     }
 }
 
-/// Compares what is below a place; returns whether it is one value.
+/// Compares the children of a value. Returns whether the value is atomic.
 fn below(
     shape: Shape<'_>,
     layout: &Layout<'_>,
@@ -84,7 +84,7 @@ fn below(
                 let gone = new.is_none();
                 let (old, new) = (old.and_then(|o| o.get(name)), new.and_then(|n| n.get(name)));
                 if gone && old == Some(&Value::Null) {
-                    // It went with all that it was part of.
+                    // The field was removed together with its parent.
                     insert(&mut diff.removed, || element::field(name), true, Map::new());
                 } else {
                     child(inner, || element::field(name), old, new, diff);
@@ -102,7 +102,7 @@ fn below(
     false
 }
 
-/// Most places are the same: their elements are not even made.
+/// Compares one child. Most children are equal, so their elements are built only on a difference.
 fn child(
     shape: Shape<'_>,
     element: impl Fn() -> String,
@@ -131,7 +131,7 @@ fn insert(set: &mut Fields, element: impl Fn() -> String, member: bool, below: F
     }
 }
 
-/// Items that stand more than once are one value together.
+/// Compares list items. Duplicate items are compared as one value.
 fn items(shape: Shape<'_>, keys: &Keys<'_>, old: &[Value], new: &[Value], diff: &mut Diff) {
     let (old, new) = (indexed(shape, keys, old), indexed(shape, keys, new));
     let inner = shape.item();
@@ -164,7 +164,7 @@ fn items(shape: Shape<'_>, keys: &Keys<'_>, old: &[Value], new: &[Value], diff: 
     }
 }
 
-/// The items by their elements. Those that have none cannot be told apart, and are left out.
+/// Indexes items by their elements. Items without an element are omitted.
 fn indexed<'v>(shape: Shape<'_>, keys: &Keys<'_>, items: &'v [Value]) -> BTreeMap<String, Vec<&'v Value>> {
     let mut indexed: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
     for item in items {
@@ -175,14 +175,14 @@ fn indexed<'v>(shape: Shape<'_>, keys: &Keys<'_>, items: &'v [Value]) -> BTreeMa
     indexed
 }
 
-/// The fields that a configuration has.
+/// Returns the field set of a configuration.
 pub(super) fn fields_of(shape: Shape<'_>, value: &Value) -> Fields {
     let mut set = Map::new();
     collect(shape, value, &mut set);
     set
 }
 
-/// Collects what is below a place, and says whether the place itself is a field of the set.
+/// Collects the fields of the children. Returns whether the value itself is a field of the set.
 fn collect(shape: Shape<'_>, value: &Value, set: &mut Fields) -> bool {
     match shape.layout(value) {
         Layout::Leaf => true,

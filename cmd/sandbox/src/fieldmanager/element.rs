@@ -1,21 +1,21 @@
-//! The elements of a path, as they stand in a set of fields.
+//! Path elements of a field set, in the serialized form of structured-merge-diff.
 //!
 //! - `f:name`: a field, or a key of a map;
-//! - `k:{"name":"x"}`: the item of a keyed list with these keys, in the order of their names;
+//! - `k:{"name":"x"}`: the item of a keyed list with these keys, sorted by name;
 //! - `v:"x"`: the item of a set with this value;
-//! - `i:0`: the item of a list at this place.
+//! - `i:0`: the item of a list at this index.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// A field, or a key of a map.
+/// Returns the element of a field or a map key.
 pub(super) fn field(name: &str) -> String {
     format!("f:{name}")
 }
 
-/// An item of a keyed list; `keys` in the order of their names.
+/// Returns the element of a keyed list item. `keys` must be sorted by name.
 pub(super) fn keyed(keys: &[(&str, Value)]) -> String {
     let mut text = String::from("k:{");
     for (n, (name, value)) in keys.iter().enumerate() {
@@ -28,12 +28,12 @@ pub(super) fn keyed(keys: &[(&str, Value)]) -> String {
     text
 }
 
-/// An item of a set.
+/// Returns the element of a set item.
 pub(super) fn value(value: &Value) -> String {
     format!("v:{}", escaped(value))
 }
 
-/// JSON, with the characters escaped that the server escapes.
+/// Encodes a value as JSON, with the same escapes as the API server.
 fn escaped(value: &Value) -> String {
     let text = value.to_string();
     if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
@@ -47,7 +47,7 @@ fn escaped(value: &Value) -> String {
         .collect()
 }
 
-/// The one form of an element that we write; `None` for a kind that is not known.
+/// Returns the canonical form of an element, or `None` if the type of the element is unknown.
 pub(super) fn canonical(element: &str) -> Result<Option<String>, String> {
     let Some((kind, content)) = element.split_once(':').filter(|(kind, _)| kind.len() == 1) else {
         return Err(format!("missing colon: {element}"));
@@ -69,7 +69,7 @@ pub(super) fn canonical(element: &str) -> Result<Option<String>, String> {
     })
 }
 
-/// A path as people read it: `.spec.containers[name="c"].image`.
+/// Formats a path for messages: `.spec.containers[name="c"].image`.
 pub(super) fn shown(path: &[String]) -> String {
     path.iter().map(|element| one_shown(element)).collect()
 }
@@ -100,7 +100,7 @@ fn plain(value: &Value) -> String {
         .map_or_else(|| value.to_string(), |s| format!("{s:?}"))
 }
 
-/// The order of elements: fields, then keys, values and indexes; numbers by size.
+/// The sort order of elements: fields, keys, values, then indexes. Numbers sort by value.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Order {
     Field(String),
@@ -110,7 +110,7 @@ pub(super) enum Order {
     Other(String),
 }
 
-/// A value that can be ordered: numbers before texts before truths.
+/// A value with a total order: numbers, then strings, then booleans.
 #[derive(PartialEq)]
 pub(super) struct Scalar(Value);
 

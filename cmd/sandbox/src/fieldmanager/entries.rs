@@ -1,22 +1,22 @@
-//! `metadata.managedFields`: who has which fields, since when.
+//! `metadata.managedFields`: the entries that record which field manager owns which fields.
 
 use serde_json::{Map, Value, json};
 
 use crate::fieldmanager::fields;
 use crate::fieldmanager::fields::Fields;
 
-/// How many entries of updates an object keeps.
+/// The maximum number of entries with operation Update per object.
 const MAX_UPDATERS: usize = 10;
-/// As deep as a set may be: the parser goes down 127 levels, and five of them lead to the set.
+/// The maximum depth of a field set: the parser accepts 127 levels, and five of them enclose the set.
 const MAX_DEPTH: usize = 120;
-/// Who has what was merged from entries beyond that.
+/// The manager of the entry that older Update entries are merged into.
 const ANCIENT: &str = "ancient-changes";
 
-/// One entry.
+/// One entry of `managedFields`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
     pub manager: String,
-    /// Whether it is of an apply; otherwise it is of an update.
+    /// Whether the operation is Apply; otherwise it is Update.
     pub applied: bool,
     pub api_version: String,
     pub subresource: String,
@@ -25,7 +25,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Whether two entries are of the same manager: what it applies it has in one version only.
+    /// Reports whether two entries have the same manager. Apply entries are equal across API versions.
     pub(super) fn is_of(&self, other: &Self) -> bool {
         self.manager == other.manager
             && self.applied == other.applied
@@ -37,7 +37,7 @@ impl Entry {
         if self.applied { "Apply" } else { "Update" }
     }
 
-    /// The manager as the server tells two of them apart, which is also their order in messages.
+    /// Returns the identity of a manager, by which conflicts are sorted in messages.
     pub(super) fn identity(&self) -> (String, &'static str, String, String) {
         let version = if self.applied { "" } else { &self.api_version };
         (
@@ -48,7 +48,7 @@ impl Entry {
         )
     }
 
-    /// The manager as people read it.
+    /// Formats the manager for conflict messages.
     pub(super) fn shown(&self) -> String {
         let mut shown = format!("{:?}", self.manager);
         if !self.subresource.is_empty() {
@@ -61,7 +61,7 @@ impl Entry {
     }
 }
 
-/// Reads what is stored, or what a client claims.
+/// Decodes stored entries, or entries sent by a client.
 pub(super) fn read(list: Value) -> Result<Vec<Entry>, String> {
     let Value::Array(list) = list else {
         return Ok(Vec::new());
@@ -111,7 +111,7 @@ fn read_one(at: usize, mut entry: Value) -> Result<Entry, String> {
     })
 }
 
-/// Brings what a client claims into the form that we write.
+/// Converts field sets sent by a client to the canonical form.
 pub(super) fn normalize(entries: &mut [Entry]) -> Result<(), String> {
     for entry in entries {
         entry.fields = fields::canonical(&entry.fields)?;
@@ -119,7 +119,7 @@ pub(super) fn normalize(entries: &mut [Entry]) -> Result<(), String> {
     Ok(())
 }
 
-/// As it is stored.
+/// Encodes entries for storage.
 pub(super) fn write(mut entries: Vec<Entry>) -> Value {
     entries.sort_by(|a, b| {
         let key = |e: &Entry| {
@@ -156,7 +156,7 @@ pub(super) fn write(mut entries: Vec<Entry>) -> Value {
         .into()
 }
 
-/// Merges the oldest entries of updates, so that their number is bounded.
+/// Merges the oldest Update entries, which bounds their number.
 pub(super) fn cap(entries: &mut Vec<Entry>) {
     let updaters = |entries: &[Entry]| entries.iter().filter(|e| !e.applied).count();
     if updaters(entries) <= MAX_UPDATERS {
@@ -165,7 +165,7 @@ pub(super) fn cap(entries: &mut Vec<Entry>) {
     entries.sort_by_cached_key(|e| (e.applied, e.time.clone().unwrap_or_default(), e.identity()));
     let mut at = 1;
     while updaters(entries) > MAX_UPDATERS && at < entries.len() && !entries[at].applied {
-        // The first of its version is what the others are merged into.
+        // The first entry of the API version receives the fields of the others.
         let first = entries[..at]
             .iter()
             .position(|e| e.api_version == entries[at].api_version);
@@ -182,14 +182,14 @@ pub(super) fn cap(entries: &mut Vec<Entry>) {
     }
 }
 
-/// Whether sets lie so deep that the object could not be read again. Only objects without a schema are that deep.
+/// Reports whether a field set is too deep to be decoded again. Only objects without a schema reach that depth.
 pub(super) fn are_too_deep(entries: &[Entry]) -> bool {
     entries
         .iter()
         .any(|entry| fields::depth(&entry.fields) > MAX_DEPTH)
 }
 
-/// Whether two lists say the same, whatever the times.
+/// Reports whether two lists are equal except for their timestamps.
 pub(super) fn same_but_for_times(one: &Value, other: &Value) -> bool {
     let (Some(one), Some(other)) = (one.as_array(), other.as_array()) else {
         return false;
@@ -206,7 +206,7 @@ pub(super) fn same_but_for_times(one: &Value, other: &Value) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same(a, b))
 }
 
-/// Whether a client wants its list to be emptied: it sent none, or one empty entry.
+/// Reports whether a client resets `managedFields`: with an empty list, or with one empty entry.
 pub(super) fn is_reset(list: &Value) -> bool {
     *list == json!([]) || *list == json!([{}])
 }

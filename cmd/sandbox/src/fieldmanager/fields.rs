@@ -1,18 +1,18 @@
-//! Sets of fields, in the very form in which they are stored: `{"f:spec": {"f:replicas": {}}}`.
+//! Field sets, in the stored form `fieldsV1`: `{"f:spec": {"f:replicas": {}}}`.
 //!
-//! A node without members is a field of the set; one with members is a way to others, and with `.` among them a field of
-//! the set too. Kept as JSON all the time: most writes touch few fields of large sets, and what is not touched is
-//! neither decoded nor encoded. Every operation walks the smaller side.
+//! A node without members is a field of the set. A node with members is the parent of other fields, and also a field of the
+//! set if `.` is one of its members. Sets stay JSON in memory: most writes change few fields of large sets, and the other
+//! fields are neither decoded nor encoded. Every operation iterates over the smaller set.
 
 use serde_json::{Map, Value};
 
-/// A set of fields below one place.
+/// A set of fields, relative to one path.
 pub(super) type Fields = Map<String, Value>;
 
-/// Stands for the place itself.
+/// The member that marks the node itself as a field of the set.
 const SELF: &str = ".";
 
-/// The node of a place, or nothing if neither it nor anything below it is in the set.
+/// Returns the node of a path, or `None` if the set contains neither the path nor any of its children.
 pub(super) fn node(member: bool, mut below: Fields) -> Option<Value> {
     if below.is_empty() {
         return member.then(|| Value::Object(Map::new()));
@@ -23,13 +23,13 @@ pub(super) fn node(member: bool, mut below: Fields) -> Option<Value> {
     Some(Value::Object(below))
 }
 
-/// Whether the place of a node is in the set.
+/// Reports whether the path of a node is in the set.
 pub(super) fn is_member(node: &Value) -> bool {
     node.as_object()
         .is_none_or(|below| below.is_empty() || below.contains_key(SELF))
 }
 
-/// Takes a node apart: whether its place is in the set, and what is below it.
+/// Splits a node into its membership and its children.
 fn open(node: &mut Value) -> (bool, Fields) {
     let member = is_member(node);
     let mut below = node.as_object_mut().map(std::mem::take).unwrap_or_default();
@@ -37,17 +37,17 @@ fn open(node: &mut Value) -> (bool, Fields) {
     (member, below)
 }
 
-/// The nodes below a node; none for a leaf.
+/// Returns the children of a node, or `None` for a leaf.
 fn below(node: &Value) -> Option<&Fields> {
     node.as_object().filter(|below| nodes(below).next().is_some())
 }
 
-/// The nodes of a set, without the mark of the place itself.
+/// Returns the nodes of a set without the `.` member.
 pub(super) fn nodes(set: &Fields) -> impl Iterator<Item = (&String, &Value)> {
     set.iter().filter(|(element, _)| *element != SELF)
 }
 
-/// Adds the fields of `other`. Nodes that only one of the two has are moved, not copied.
+/// Adds the fields of `other`. Nodes that are in only one set are moved, not copied.
 pub(super) fn add(set: &mut Fields, other: Fields) {
     for (element, mut theirs) in other {
         if element == SELF {
@@ -66,7 +66,7 @@ pub(super) fn add(set: &mut Fields, other: Fields) {
     }
 }
 
-/// Removes the fields of `other`, one by one: fields below them stay.
+/// Removes the fields of `other`. Children of these fields stay in the set.
 pub(super) fn subtract(set: &mut Fields, other: &Fields) {
     for (element, theirs) in nodes(other) {
         let Some(ours) = set.get_mut(element) else {
@@ -85,7 +85,7 @@ pub(super) fn subtract(set: &mut Fields, other: &Fields) {
     }
 }
 
-/// Takes out what is in `other` with all that lies below it.
+/// Removes the fields of `other` and all their children.
 pub(super) fn subtract_trees(set: &mut Fields, other: &Fields) {
     for (element, theirs) in nodes(other) {
         if is_member(theirs) {
@@ -108,7 +108,7 @@ pub(super) fn subtract_trees(set: &mut Fields, other: &Fields) {
     }
 }
 
-/// The fields of both sets.
+/// Returns the intersection of two sets.
 pub(super) fn common(one: &Fields, other: &Fields) -> Fields {
     let mut both = Map::new();
     for (element, theirs) in nodes(other) {
@@ -124,7 +124,7 @@ pub(super) fn common(one: &Fields, other: &Fields) -> Fields {
     both
 }
 
-/// Whether a field is in the set.
+/// Reports whether a path is in the set.
 pub(super) fn contains(set: &Fields, path: &[String]) -> bool {
     let Some((last, way)) = path.split_last() else {
         return false;
@@ -139,7 +139,7 @@ pub(super) fn contains(set: &Fields, path: &[String]) -> bool {
     here.get(last).is_some_and(is_member)
 }
 
-/// The set of one path.
+/// Returns the set that contains one path.
 pub(super) fn one(path: &[&str]) -> Fields {
     let mut set = Map::new();
     let mut leaf = Value::Object(Map::new());
@@ -151,13 +151,13 @@ pub(super) fn one(path: &[&str]) -> Fields {
     set
 }
 
-/// How many levels a set has.
+/// Returns the number of levels of a set.
 pub(super) fn depth(set: &Fields) -> usize {
     let below = nodes(set).filter_map(|(_, node)| node.as_object().map(depth));
     below.max().map_or(0, |deepest| deepest + 1)
 }
 
-/// Every field of the set, those of a place before those below it.
+/// Returns all paths of the set, parents before children.
 pub(super) fn paths(set: &Fields) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     walk(set, &mut Vec::new(), &mut all);
@@ -181,7 +181,7 @@ fn walk(set: &Fields, at: &mut Vec<String>, all: &mut Vec<Vec<String>>) {
     }
 }
 
-/// The set with every element in the one form that we write, and without elements of kinds that we do not know.
+/// Returns the set with all elements in canonical form, without elements of unknown types.
 pub(super) fn canonical(set: &Fields) -> Result<Fields, String> {
     let mut clean = Map::new();
     for (element, node) in set {

@@ -1,4 +1,4 @@
-//! From client-side apply to server-side apply: kubectl may take over the fields of its annotation.
+//! Migration from client-side apply to server-side apply: kubectl takes over the fields of its last-applied annotation.
 
 use serde_json::Value;
 
@@ -9,11 +9,11 @@ use crate::fieldmanager::shape::Shape;
 use crate::resource::Resource;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// All annotations of an object together may not take more bytes than this.
+/// The maximum total size of all annotations of an object, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// The conflicts that are left when those are allowed that are about what was applied on the client's side and is still
-/// so. `None` if nothing was.
+/// Returns the conflicts without those about fields that client-side apply set and that have not changed since. Returns
+/// `None` if the object has no usable last-applied annotation.
 pub(super) fn remaining(
     res: &Resource,
     shape: Shape<'_>,
@@ -34,7 +34,7 @@ pub(super) fn remaining(
     Some(left.cloned().collect())
 }
 
-/// Keeps the annotation up to date, if there is one.
+/// Updates the annotation if the object has it.
 pub(super) fn update(next: &mut Value, config: &Value) {
     let annotations = next
         .get_mut("metadata")

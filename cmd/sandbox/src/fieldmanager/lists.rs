@@ -1,22 +1,22 @@
 //! List and map types of the built-in kinds (`x-kubernetes-list-type`, `x-kubernetes-map-type`).
 //!
-//! A list without a list type is atomic. Strategic merge patch has its own table: it uses one key for each list, and
-//! no sets.
+//! A list without a list type is atomic. Strategic merge patch has a separate table, with one merge key per list and
+//! without sets.
 
 use crate::generated;
 
-/// How the items of a list are told apart.
+/// The list type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Topology {
-    /// Not at all.
+    /// The list is one value.
     Atomic,
-    /// By what they are.
+    /// The value of an item identifies it.
     Set,
-    /// By these fields, in the order of their names.
+    /// These fields identify an item, sorted by name.
     Keyed(&'static [&'static str]),
 }
 
-/// The topology of a list, by the short name of the type that has it.
+/// Returns the list type of a field; `short_name` is the short name of the type that has the field.
 pub(super) fn of(short_name: &str, field: &str) -> Topology {
     match generated::field(short_name, field) {
         Some(field) if field.merge_type == "set" => Topology::Set,
@@ -25,17 +25,17 @@ pub(super) fn of(short_name: &str, field: &str) -> Topology {
     }
 }
 
-/// Whether an object of a type is one value.
+/// Reports whether objects of a type are atomic.
 pub(super) fn is_atomic_type(short_name: &str) -> bool {
     generated::types().get(short_name).is_some_and(|ty| ty.atomic)
 }
 
-/// Whether a map is one value, by the type that has it.
+/// Reports whether a map field is atomic; `short_name` is the short name of the type that has the field.
 pub(super) fn is_atomic_map(short_name: &str, field: &str) -> bool {
     generated::field(short_name, field).is_some_and(|field| field.merge_type == "atomic")
 }
 
-/// The default of a key, if it is not the zero value of its type.
+/// Returns the default of a key field if it is not the zero value of its type.
 pub(super) fn key_default(short_name: &str, field: &str) -> Option<&'static str> {
     let default = generated::field(short_name, field)?.default?;
     Some(default.trim_matches('"'))

@@ -1,4 +1,4 @@
-//! Merging a configuration into an object, and taking fields out of one.
+//! Merging an applied configuration into an object, and removing fields from an object, as in structured-merge-diff.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::fieldmanager::fields::Fields;
 use crate::fieldmanager::shape::{Keys, Layout, Shape};
 use crate::fieldmanager::{element, fields};
 
-/// The object with the configuration merged in. Both have been checked: their items can be told apart.
+/// Merges the configuration into the live object. Both must be valid: their list items have unique keys.
 pub(super) fn merge(shape: Shape<'_>, live: &Value, config: &Value) -> Value {
     let empty = |value: &Value| match value {
         Value::Null => true,
@@ -45,7 +45,7 @@ fn merge_fields(
     merged
 }
 
-/// Items of the configuration keep its order among themselves; the others stay where they were, as far as that goes.
+/// Merges list items. Items of the configuration keep its order; the other items keep their positions where possible.
 fn merge_items(shape: Shape<'_>, keys: &Keys<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
     let elements = |items: &[Value]| -> Vec<String> {
         let element = |item| shape.element(keys, item).unwrap_or_default();
@@ -53,7 +53,7 @@ fn merge_items(shape: Shape<'_>, keys: &Keys<'_>, live: &[Value], config: &[Valu
     };
     let (left, right) = (elements(live), elements(config));
     let wanted: BTreeSet<&str> = right.iter().map(String::as_str).collect();
-    // An item that stands twice is not merged: the applied item replaces it.
+    // A duplicate item is not merged: the applied item replaces it.
     let mut present: BTreeMap<&str, Option<&Value>> = BTreeMap::new();
     for (element, item) in left.iter().zip(live) {
         present
@@ -83,7 +83,7 @@ fn merge_items(shape: Shape<'_>, keys: &Keys<'_>, live: &[Value], config: &[Valu
                 (l, r) = (l + 1, r + 1);
                 next = shared.next();
             }
-            // Its turn comes with another item of the configuration.
+            // A later item of the configuration determines its position.
             (Some(element), Some(_)) if wanted.contains(element) && next.is_some_and(|n| n != element) => {
                 l += 1;
             }
@@ -108,7 +108,7 @@ fn merge_items(shape: Shape<'_>, keys: &Keys<'_>, live: &[Value], config: &[Valu
     }
 }
 
-/// The value without the fields of a set. Atomic values are removed as a whole.
+/// Removes the fields of a set from a value. Atomic values are removed as a whole.
 pub(super) fn remove(shape: Shape<'_>, value: &Value, gone: &Fields) -> Value {
     match shape.layout(value) {
         Layout::Leaf if value.is_object() || value.is_array() => Value::Null,
@@ -145,7 +145,7 @@ fn without(shape: Shape<'_>, element: &str, value: &Value, gone: &Fields) -> Opt
     }
 }
 
-/// The set, and with it every named field on the way to what is in it.
+/// Adds to a set all parents of its fields that the schema names.
 pub(super) fn with_named(shape: Shape<'_>, set: &Fields) -> Fields {
     let mut all = Map::new();
     for (element, node) in fields::nodes(set) {
@@ -161,7 +161,7 @@ pub(super) fn with_named(shape: Shape<'_>, set: &Fields) -> Fields {
     all
 }
 
-/// The set as it is under a schema in which what it leads through may have become one value.
+/// Reconciles a set with a schema in which some parents of its fields may have become atomic.
 pub(super) fn reconciled(shape: Shape<'_>, set: &Fields) -> Fields {
     let mut all = Map::new();
     for (element, node) in fields::nodes(set) {

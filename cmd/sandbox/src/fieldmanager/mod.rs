@@ -1,11 +1,11 @@
-//! The field manager: `metadata.managedFields`, and server-side apply, which is built on it.
+//! The field manager: `metadata.managedFields` and server-side apply.
 //!
 //! Mirrors structured-merge-diff and the field manager of the API server.
 //!
-//! [`track`] is called for every other write with the object as the client wants it, before the rules of the kind
-//! change anything: fields that those set have no manager. [`apply()`] merges a configuration into an object, or names the
-//! managers that it conflicts with. Both are pure: the object that is stored and the one that is wanted go in, and the managers come out in
-//! the metadata of the result. Nothing is read that was not changed: the cost of a write grows with its change.
+//! [`apply()`] merges an applied configuration into an object, or returns the conflicting managers. [`track`] records every
+//! other write; it runs before the strategy of the kind changes the object, so fields that the strategy sets have no
+//! manager. Both are pure functions of the stored and the desired object, and write the managers to the metadata of the
+//! result. Unchanged fields are not decoded: the cost of a write grows with the size of its change.
 
 mod apply;
 mod compare;
@@ -37,11 +37,11 @@ use validate::Repeated;
 /// The field manager of a write.
 #[derive(Debug, Clone)]
 pub struct Writer {
-    /// As it calls itself, or as its user agent does.
+    /// The `fieldManager` parameter, or a name derived from the user agent.
     pub manager: String,
-    /// The subresource that it writes to; empty for the object itself.
+    /// The written subresource; empty for the object itself.
     pub subresource: &'static str,
-    /// Now, as it is recorded.
+    /// The current time, as recorded in `managedFields`.
     pub time: String,
 }
 
@@ -63,18 +63,18 @@ impl Writer {
     }
 }
 
-/// Records a write other than an apply: its manager gets the changed fields, and other managers lose them. `old` is `None`
+/// Records a write other than an apply: its manager owns the changed fields, and other managers lose them. `old` is `None`
 /// for a create.
 pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Value) {
     let live = old.map_or(&Value::Null, |old| &old["metadata"]["managedFields"]);
     let claimed = meta::of_mut(new).and_then(|meta| meta.remove("managedFields"));
     let mut managed = present(writer, live, claimed);
-    // Nobody is recorded from then on, until somebody applies.
+    // After a reset of `managedFields`, only an apply starts tracking again.
     if managed.is_empty() && old.is_some() {
         return;
     }
     let foreign = managed.iter().any(|entry| !is_of_group(res, entry));
-    // Of what cannot be compared nobody has anything any longer.
+    // An object that cannot be compared loses all its managers.
     if res.custom.is_some() && (foreign || !is_comparable(res, writer, old, new)) {
         return;
     }
@@ -82,13 +82,13 @@ pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Val
     let blank = old.is_none().then(|| shape::blank(res));
     let old = old.or(blank.as_deref()).unwrap_or(&Value::Null);
     let entries = updated(res, writer, old, new, managed);
-    // As on the real server, a write succeeds even if its fields cannot be recorded.
+    // As on the API server, a write succeeds even if its fields cannot be recorded.
     if res.custom.is_none() || !entries::are_too_deep(&entries) {
         meta::set(new, "managedFields", entries::write(entries));
     }
 }
 
-/// Whether what a write changes and does not store, and nobody validates therefore, fits the schema all the same.
+/// Reports whether the sections that a write changes but does not store match the schema. Validation skips them.
 fn is_comparable(res: &Resource, writer: &Writer, old: Option<&Value>, new: &Value) -> bool {
     if !res.status {
         return true;
@@ -103,19 +103,19 @@ fn is_comparable(res: &Resource, writer: &Writer, old: Option<&Value>, new: &Val
     })
 }
 
-/// Whether an entry is of a version that objects of this kind can have. Events have those of two groups.
+/// Reports whether an entry belongs to the API group of the resource. Events have entries of two groups.
 fn is_of_group(res: &Resource, entry: &Entry) -> bool {
     let version = &entry.api_version;
     let group = version.split_once('/').map_or("", |(group, _)| group);
     group == res.group || (res.custom.is_none() && res.kind == "Event")
 }
 
-/// The entries that a write starts from. A client may set them, but not lose them by saying nothing, and not through a
-/// subresource.
+/// Returns the entries before the write. A client may replace them, but an omitted list keeps the stored entries, and so
+/// does a write to a subresource.
 fn present(writer: &Writer, live: &Value, claimed: Option<Value>) -> Vec<Entry> {
     let stored = || entries::read(live.clone()).unwrap_or_default();
     let claimed = match claimed {
-        // Most writes send the entries back as they are: no copy is needed.
+        // Most writes send the entries back unchanged and need no copy.
         Some(same) if same == *live => return entries::read(same).unwrap_or_default(),
         Some(claimed) if writer.subresource.is_empty() => claimed,
         _ => return stored(),
@@ -133,11 +133,11 @@ fn present(writer: &Writer, live: &Value, claimed: Option<Value>) -> Vec<Entry> 
     }
 }
 
-/// The entries after a change from `old` to `new`.
+/// Returns the entries after a change from `old` to `new`.
 fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut managed: Vec<Entry>) -> Vec<Entry> {
     let diff = changes(res, writer, old, new);
     for entry in &mut managed {
-        // An entry of another version names the fields of that version.
+        // An entry of another API version names the fields of that version.
         let theirs = registry::other_version(res, &entry.api_version).map(|other| {
             let [old, new] = [old, new].map(|object| registry::converted(res, other, object));
             changes(other, writer, &old, &new)
@@ -171,7 +171,7 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
     managed
 }
 
-/// The fields that a write changes.
+/// Returns the fields that a write changes.
 fn changes(res: &Resource, writer: &Writer, old: &Value, new: &Value) -> compare::Diff {
     let mut diff = compare::compare(shape::of(res), Some(old), Some(new));
     let reset = reset::fields(res, writer.subresource);
@@ -181,12 +181,12 @@ fn changes(res: &Resource, writer: &Writer, old: &Value, new: &Value) -> compare
     diff
 }
 
-/// Whether this is what managers can be read from. The error says why it is not.
+/// Checks that `managedFields` can be decoded. The error gives the reason.
 pub fn check(managers: &Value) -> Result<(), String> {
     entries::read(managers.clone()).map(drop)
 }
 
-/// Whether two states differ in nothing but the times of their managers: then nothing was written.
+/// Reports whether two states differ only in the timestamps of their managers. Such a write is a no-op.
 #[must_use]
 pub fn is_same(old: &Value, new: &Value) -> bool {
     if old == new {
@@ -202,7 +202,7 @@ pub fn is_same(old: &Value, new: &Value) -> bool {
     same_but_for_managers(old, new)
 }
 
-/// Whether two objects are equal when `metadata.managedFields` is left out of both.
+/// Reports whether two objects are equal except for `metadata.managedFields`.
 fn same_but_for_managers(old: &Value, new: &Value) -> bool {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
         return false;

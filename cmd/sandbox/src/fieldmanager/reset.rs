@@ -6,7 +6,7 @@ use crate::fieldmanager::fields;
 use crate::fieldmanager::fields::Fields;
 use crate::resource::Resource;
 
-/// The fields that a write to this endpoint cannot change.
+/// Returns the fields that a write to this endpoint cannot change.
 pub(super) fn fields(res: &Resource, subresource: &str) -> Fields {
     let paths: &[&[&str]] = match (subresource, res.kind.as_str()) {
         ("" | "finalize", _) if res.status => &[&["f:status"]],
@@ -28,7 +28,7 @@ pub(super) fn fields(res: &Resource, subresource: &str) -> Fields {
     set
 }
 
-/// Takes out what identifies the object and what the server counts.
+/// Removes the identity of the object and the fields that only the server sets.
 pub(super) fn strip(set: &mut Fields) {
     set.remove("f:apiVersion");
     set.remove("f:kind");

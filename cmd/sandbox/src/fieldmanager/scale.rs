@@ -1,7 +1,7 @@
-//! Managers of the number of replicas, as the scale subresource sees them.
+//! Managers of the replica count, converted for the scale subresource.
 //!
-//! A scale is an object of its own, and is tracked like one. Of the managers of what is scaled it sees those that have
-//! the number, and who has it afterwards is written back.
+//! The field manager tracks a Scale like any other object. The managers that own the replica count of the scaled object
+//! become managers of the Scale, and the managers of the written Scale are converted back.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ fn path(paths: &Scale) -> Vec<String> {
     parts.map(|part| format!("f:{part}")).collect()
 }
 
-/// The managers of the scale of an object.
+/// Returns the managers of the Scale of an object.
 #[must_use]
 pub fn to_scale(paths: &Scale, managed: &Value) -> Value {
     let path = path(paths);
@@ -30,7 +30,7 @@ pub fn to_scale(paths: &Scale, managed: &Value) -> Value {
     entries::write(of_scale)
 }
 
-/// The managers of an object whose scale has got these.
+/// Returns the managers of an object after a write to its Scale.
 #[must_use]
 pub fn from_scale(res: &Resource, paths: &Scale, managed: &Value, scale: &Value) -> Value {
     let path = path(paths);
@@ -52,7 +52,7 @@ pub fn from_scale(res: &Resource, paths: &Scale, managed: &Value, scale: &Value)
         }
     }
     of_scale.retain(|entry| fields::contains(&entry.fields, &scale_path));
-    // Written down without a time, as the server does.
+    // Like the API server, these entries have no timestamp.
     all.extend(of_scale.into_iter().map(|entry| Entry {
         api_version: res.api_version(),
         time: None,

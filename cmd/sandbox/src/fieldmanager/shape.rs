@@ -1,6 +1,6 @@
-//! The type of a value, and how it merges: the one view of built-in kinds, of CRDs' schemas and of no schema at all.
+//! The type of a value and its merge behavior, for built-in kinds, for CRD schemas and for values without a schema.
 //!
-//! Without a schema, maps merge by key and lists are one value.
+//! Without a schema, maps merge by key and lists are atomic.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,41 +19,41 @@ use crate::{registry, schema};
 pub(super) enum Shape<'a> {
     /// An object of a built-in type.
     Object(TypeRef),
-    /// A map of a built-in type, and whether it is one value.
+    /// A map of a built-in type; the flag says whether it is atomic.
     Map(&'static Type, bool),
     /// A list of a built-in type.
     List(&'static Type, Topology),
-    /// Anything else of a built-in type.
+    /// Any other value of a built-in type.
     Scalar(&'static Type),
-    /// A value of a CRD's schema; the flag says whether unknown fields are kept.
+    /// A value of a CRD schema; the flag says whether unknown fields are preserved.
     Custom(&'a Value, bool),
-    /// An object of a CRD, with metadata of its own.
+    /// An object of a CRD schema with its own metadata; the flag says whether unknown fields are preserved.
     CustomObject(&'a Value, bool),
-    /// Nothing is known.
+    /// A value without a schema.
     Deduced,
 }
 
-/// How a place is walked.
+/// The structure of a value for comparing and merging.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Layout<'a> {
-    /// As one value.
+    /// One atomic value.
     Leaf,
-    /// Field by field.
+    /// An object, compared by field.
     Object,
-    /// Item by item.
+    /// A list, compared by item.
     Items(Keys<'a>),
 }
 
-/// How items are told apart.
+/// The identity of list items.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Keys<'a> {
-    /// By what they are.
+    /// The value of an item identifies it.
     Set,
-    /// By these fields, in the order of their names.
+    /// These fields identify an item, sorted by name.
     Fields(Vec<Cow<'a, str>>),
 }
 
-/// The shape of a kind.
+/// Returns the shape of a kind.
 pub(super) fn of(res: &Resource) -> Shape<'_> {
     if let Some(kind) = schema::builtin(&res.api_version(), &res.kind) {
         return Shape::Object(kind);
@@ -65,7 +65,7 @@ pub(super) fn of(res: &Resource) -> Shape<'_> {
 }
 
 impl<'a> Shape<'a> {
-    /// How to walk a value here. Where the schema leaves it open, the value decides.
+    /// Returns the layout of a value. The value determines the layout if the schema does not.
     pub(super) fn layout(self, value: &Value) -> Layout<'a> {
         match self {
             Self::Object(ty) if lists::is_atomic_type(ty.short_name()) => Layout::Leaf,
@@ -82,12 +82,12 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// Whether it is of a built-in type, of which some fields are always there.
+    /// Reports whether this is a built-in type, which always encodes its required fields.
     pub(super) fn is_typed(self) -> bool {
         !matches!(self, Self::Custom(..) | Self::CustomObject(..) | Self::Deduced)
     }
 
-    /// The shape of a field, and whether the schema names that field. `None`: there is no such field.
+    /// Returns the shape of a field and whether the schema names it, or `None` if the field is unknown.
     pub(super) fn field(self, name: &str) -> Option<(Shape<'a>, bool)> {
         match self {
             Self::Object(ty) => {
@@ -106,7 +106,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The shape of the items of a list.
+    /// Returns the shape of the items of a list.
     pub(super) fn item(self) -> Shape<'a> {
         match self {
             Self::List(inner, _) => typed(inner, "", ""),
@@ -118,7 +118,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The element of an item, or why it has none.
+    /// Returns the element of an item, or the reason why it has none.
     pub(super) fn element(self, keys: &Keys<'_>, item: &Value) -> Result<String, String> {
         let Keys::Fields(names) = keys else {
             return match item {
@@ -157,7 +157,7 @@ impl<'a> Shape<'a> {
         Ok(element::keyed(&values))
     }
 
-    /// The default of a key.
+    /// Returns the default of a key field.
     fn key_default(self, name: &str) -> Option<Value> {
         match self {
             Self::List(inner, _) => {
@@ -242,12 +242,12 @@ fn custom_layout<'a>(schema: &'a Value, value: &Value) -> Layout<'a> {
     }
 }
 
-/// An empty object of the kind, as a typed server decodes it: with the fields that it cannot leave out.
+/// Returns an empty object of the kind as the API server decodes it: with its required fields.
 ///
-/// The creator of an object does not own these fields: `f:spec` has no mark of its own on a Deployment, and has one
-/// on a custom resource. Lists and times that cannot be left out are null.
+/// The creator of an object does not own these fields: `f:spec` has no `.` member on a Deployment, but has one on a custom
+/// resource. Required lists and timestamps are null.
 ///
-/// Made once for each built-in kind.
+/// The object is cached for each built-in kind.
 pub(super) fn blank(res: &Resource) -> Arc<Value> {
     static BLANKS: RwLock<BTreeMap<(String, String), Arc<Value>>> = RwLock::new(BTreeMap::new());
     if res.custom.is_some() {

@@ -1,4 +1,4 @@
-//! The parts that the black-box tests cannot see: the algebra of sets, and that tracking costs what changes.
+//! Unit tests of field set operations, and of the cost of tracking a small change.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ fn set(value: Value) -> Fields {
 }
 
 #[test]
-fn sets_keep_parents_and_children_apart() {
+fn field_sets_distinguish_parents_and_children() {
     let parent = set(json!({"f:a": {}}));
     let both = set(json!({"f:a": {".": {}, "f:b": {}}}));
     let child = set(json!({"f:a": {"f:b": {}}}));
@@ -42,7 +42,7 @@ fn sets_keep_parents_and_children_apart() {
 }
 
 #[test]
-fn paths_are_shown_as_people_read_them() {
+fn paths_are_formatted_for_messages() {
     let set = set(json!({
         "f:b": {"k:{\"name\":\"x\",\"port\":80}": {".": {}, "f:c": {}}, "v:\"y\"": {}, "i:3": {}},
         "f:a": {},
@@ -61,7 +61,7 @@ fn paths_are_shown_as_people_read_them() {
 }
 
 #[test]
-fn claims_take_the_form_that_we_write() {
+fn client_field_sets_are_normalized() {
     let claimed = set(json!({"f:a": {"k:{ \"b\": 1, \"a\": \"<\" }": {}, "x:new": {}}}));
     let clean = fields::canonical(&claimed).expect("a set");
     assert_eq!(
@@ -79,7 +79,7 @@ fn claims_take_the_form_that_we_write() {
 }
 
 #[test]
-fn a_small_change_is_a_small_difference() {
+fn small_change_yields_small_diff() {
     let pods = resource("Pod");
     let old = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let mut new = old.clone();
@@ -91,7 +91,7 @@ fn a_small_change_is_a_small_difference() {
 }
 
 #[test]
-fn items_keep_the_order_of_the_configuration_among_themselves() {
+fn applied_items_keep_configuration_order() {
     let pods = resource("Pod");
     let shape = shape::of(&pods);
     let pod = |names: &[&str]| {
@@ -124,7 +124,7 @@ fn fields_strategy() -> impl Strategy<Value = Value> {
                 .into_iter()
                 .map(|(k, v)| if k == "." { (k, json!({})) } else { (k, v) });
             let map: Map<String, Value> = map.collect();
-            // A mark of its own beside nothing is a leaf.
+            // A node that contains only `.` is a leaf.
             if map.keys().all(|k| k == ".") {
                 json!({})
             } else {
@@ -150,7 +150,7 @@ fn object_strategy() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_was_added_can_be_taken_away(one in fields_strategy(), other in fields_strategy()) {
+    fn added_fields_can_be_subtracted(one in fields_strategy(), other in fields_strategy()) {
         let (one, mut other) = (set(one), set(other));
         other.remove(".");
         let mut one = one;
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn no_object_makes_the_walks_fall(one in object_strategy(), other in object_strategy()) {
+    fn arbitrary_objects_do_not_panic(one in object_strategy(), other in object_strategy()) {
         let pods = resource("Pod");
         for shape in [Shape::Deduced, shape::of(&pods)] {
             let diff = compare::compare(shape, Some(&one), Some(&other));
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_merged_is_there(live in object_strategy(), config in object_strategy()) {
+    fn merged_object_contains_applied_fields(live in object_strategy(), config in object_strategy()) {
         let object = |value: Value| if value.is_object() { value } else { json!({"a": value}) };
         let (live, config) = (object(live), object(config));
         let merged = merge::merge(Shape::Deduced, &live, &config);

@@ -1,5 +1,5 @@
-//! The errors of a configuration before it can be merged: unknown fields, values of the wrong type, items
-//! that cannot be told apart.
+//! Validation of a configuration before the merge: unknown fields, values of the wrong type, and list items without
+//! unique keys.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use crate::fieldmanager::lists::Topology;
 use crate::fieldmanager::shape::{Keys, Layout, Shape};
 use crate::schema::Type;
 
-/// The treatment of duplicate items in a list with keys.
+/// The treatment of duplicate items in keyed lists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeated {
     Wrong,
     Fine,
 }
 
-/// Everything that is wrong, in one text; empty if nothing is.
+/// Returns all errors in one message, or `None` if the configuration is valid.
 pub(super) fn check(shape: Shape<'_>, config: &Value, repeated: Repeated) -> Option<String> {
     let mut errors = Vec::new();
     place(shape, config, "", repeated, &mut errors);
@@ -88,7 +88,7 @@ fn element_of(shape: Shape<'_>, keys: &Keys<'_>, item: &Value) -> Result<String,
     shape.element(keys, item)
 }
 
-/// The type that the schema expects here; `None` if anything will do.
+/// Returns the type that the schema expects, or `None` if it accepts any type.
 fn expected(shape: Shape<'_>) -> Option<&'static str> {
     match shape {
         Shape::Object(_) | Shape::Map(..) | Shape::CustomObject(..) => Some("map"),

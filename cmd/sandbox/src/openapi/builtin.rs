@@ -1,4 +1,4 @@
-//! The schemas of the built-in types in the terms of version 2: types and merge rules, without descriptions.
+//! The schemas of built-in types in `OpenAPI` version 2: types and merge rules, without descriptions.
 
 use std::sync::LazyLock;
 
@@ -15,17 +15,17 @@ static SCHEMAS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     types.map(|ty| (ty.name.to_owned(), published(ty))).collect()
 });
 
-/// The schema of a built-in type.
+/// Returns the schema of a built-in type.
 pub(super) fn schema(name: &str) -> Option<&'static Value> {
     SCHEMAS.get(name)
 }
 
-/// The name of a built-in kind's type.
+/// Returns the type name of a built-in kind.
 pub(super) fn type_name(api_version: &str, kind: &str) -> Option<&'static str> {
     schema::builtin(api_version, kind).map(schema::TypeRef::name)
 }
 
-/// The name of the type of lists of a kind.
+/// Returns the type name of the list of a kind.
 pub(super) fn list_name(resource: &Resource) -> Option<String> {
     type_name(&resource.api_version(), &resource.list_kind).map(str::to_owned)
 }
@@ -82,7 +82,7 @@ fn property(field: &generated::Field) -> Value {
     schema
 }
 
-/// The schema of a type as the generated data writes it.
+/// Parses the type notation of the generated data into a schema.
 fn place(text: &str) -> Value {
     if let Some(item) = text.strip_prefix("[]") {
         return json!({"type": "array", "items": place(item)});
@@ -100,7 +100,7 @@ fn place(text: &str) -> Value {
         "number" => json!({"type": "number", "format": "double"}),
         name => match generated::types().get(name) {
             Some(ty) => json!({"$ref": format!("#/definitions/{}", ty.name)}),
-            // Version 2 cannot express alternatives.
+            // Version 2 does not support alternatives.
             None => json!({}),
         },
     }

@@ -6,13 +6,13 @@ use crate::openapi::Version;
 use crate::openapi::builtin::META;
 use crate::resource::Resource;
 
-/// The name of a custom kind's schema: `com.example.v1.Widget`.
+/// Returns the schema name of a custom kind: `com.example.v1.Widget`.
 pub(super) fn name(resource: &Resource, kind: &str) -> String {
     let group: Vec<&str> = resource.group.rsplit('.').collect();
     format!("{}.{}.{kind}", group.join("."), resource.version)
 }
 
-/// The schemas of a custom resource and of its lists.
+/// Returns the schemas of a custom resource and of its list.
 pub(super) fn schemas(resource: &Resource, version: Version) -> [(String, Value); 2] {
     let item = name(resource, &resource.kind);
     let gvk = |kind: &str| json!([{"group": resource.group, "version": resource.version, "kind": kind}]);
@@ -50,7 +50,7 @@ fn object(resource: &Resource, version: Version) -> Value {
         return unknown;
     };
     let mut schema = match version {
-        // Clients of version 2 take what is not named for forbidden.
+        // Clients of version 2 reject unknown fields.
         Version::V2 if preserves(schema) => return unknown,
         Version::V2 => to_v2(schema),
         Version::V3 => unfold(schema),
@@ -87,7 +87,7 @@ fn set_property(schema: &mut Value, field: &str, place: Value) {
     }
 }
 
-/// Gives the resources inside of a resource what all kinds have.
+/// Adds `apiVersion`, `kind` and `metadata` to embedded resources.
 fn embed(schema: &mut Value, version: Version) {
     for below in below_mut(schema) {
         embed(below, version);
@@ -108,7 +108,7 @@ fn embed(schema: &mut Value, version: Version) {
     }
 }
 
-/// The schemas below one: of its fields, its items and its values.
+/// Returns the child schemas: fields, items and additional properties.
 fn below_mut(schema: &mut Value) -> Vec<&mut Value> {
     let mut below = Vec::new();
     for (key, value) in schema.as_object_mut().into_iter().flatten() {
@@ -121,7 +121,7 @@ fn below_mut(schema: &mut Value) -> Vec<&mut Value> {
     below
 }
 
-/// Says of whatever is a number or a text that it is one of the two.
+/// Expands `x-kubernetes-int-or-string` to `anyOf` integer and string.
 fn unfold(schema: &Value) -> Value {
     let mut schema = schema.clone();
     unfold_here(&mut schema);
@@ -149,8 +149,8 @@ fn unfold_here(schema: &mut Value) {
     }
 }
 
-/// The part of a schema that version 2 can express and its clients accept: a place that may be null, or keeps what it does not know, may
-/// hold anything.
+/// Returns the subset of a schema that version 2 can express and its clients accept. A nullable value, or one that
+/// preserves unknown fields, accepts anything.
 fn to_v2(schema: &Value) -> Value {
     let Some(map) = schema.as_object() else {
         return schema.clone();

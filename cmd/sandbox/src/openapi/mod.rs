@@ -1,11 +1,11 @@
-//! `OpenAPI`: operations, their kinds and parameters, and the fields of each kind.
+//! The `OpenAPI` documents: operations, their kinds and parameters, and the fields of each kind.
 //!
-//! Clients need it to explain kinds, to see that the server validates fields, and to compute patches. Version 3 is a
-//! document for each group and version, found through an index whose links carry a hash, by which clients cache.
-//! Version 2 is all in one document, as JSON or as protobuf.
+//! Clients use them to explain kinds, to detect server-side field validation, and to compute patches. Version 3 has one
+//! document per group and version; the links in its index contain a hash, so that clients can cache the documents. Version
+//! 2 is a single document, as JSON or protobuf.
 //!
-//! Schemas are made in the terms of version 2 and translated at the end, but for those of custom resources: what these may
-//! say in version 3 is more than version 2 has words for.
+//! Schemas are built in version 2 and then translated. The schemas of custom resources are the exception, because version 2
+//! cannot express all of version 3.
 
 mod builtin;
 mod custom;
@@ -23,7 +23,7 @@ pub use swagger::openapi_v2_protobuf;
 use crate::discovery::resources::of_version;
 use crate::resource::Resource;
 
-/// Which version of `OpenAPI` a document is in.
+/// The `OpenAPI` version of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
     V2,
@@ -31,7 +31,7 @@ enum Version {
 }
 
 impl Version {
-    /// Where definitions are.
+    /// Returns the prefix of references to definitions.
     fn prefix(self) -> &'static str {
         match self {
             Self::V2 => "#/definitions/",
@@ -44,7 +44,7 @@ impl Version {
     }
 }
 
-/// The groups and versions that have a document.
+/// Returns the groups and versions that have a document.
 #[must_use]
 pub fn openapi_v3_paths<R: Borrow<Resource>>(resources: &[R]) -> BTreeSet<(&str, &str)> {
     let resources = resources.iter().map(Borrow::borrow);
@@ -53,7 +53,7 @@ pub fn openapi_v3_paths<R: Borrow<Resource>>(resources: &[R]) -> BTreeSet<(&str,
         .collect()
 }
 
-/// `/openapi/v3`: where the document of each path is, by its hash.
+/// Builds the index `/openapi/v3`, with the URL of each document and its hash.
 #[must_use]
 pub fn openapi_v3_index(hashes: impl IntoIterator<Item = (String, String)>) -> Value {
     let paths: Map<String, Value> = hashes
@@ -66,7 +66,7 @@ pub fn openapi_v3_index(hashes: impl IntoIterator<Item = (String, String)>) -> V
     json!({"paths": paths})
 }
 
-/// `/openapi/v3/api/v1`, `/openapi/v3/apis/<group>/<version>`: the document of one version, if it is served.
+/// Builds the document of one version, `/openapi/v3/api/v1` or `/openapi/v3/apis/<group>/<version>`, if it is served.
 #[must_use]
 pub fn openapi_v3_of<R: Borrow<Resource>>(resources: &[R], group: &str, version: &str) -> Option<Value> {
     let served = of_version(resources, group, version);
@@ -86,7 +86,7 @@ pub fn openapi_v3_of<R: Borrow<Resource>>(resources: &[R], group: &str, version:
     }))
 }
 
-/// `/openapi/v2`: everything in one document, for those who ask for JSON.
+/// Builds the JSON document `/openapi/v2` of all resources.
 #[must_use]
 pub fn openapi_v2<R: Borrow<Resource>>(resources: &[R]) -> Value {
     let served: Vec<&Resource> = resources.iter().map(Borrow::borrow).collect();
@@ -102,7 +102,7 @@ pub fn openapi_v2<R: Borrow<Resource>>(resources: &[R]) -> Value {
     })
 }
 
-/// The schemas of resources, of their lists and subresources, and of all that these refer to.
+/// Returns the schemas of resources, of their lists and subresources, and of all referenced types.
 fn schemas(resources: &[&Resource], version: Version) -> Map<String, Value> {
     let mut wanted: BTreeSet<String> = paths::ALWAYS.iter().map(|&name| name.to_owned()).collect();
     let mut schemas = Map::new();
@@ -130,7 +130,7 @@ fn schemas(resources: &[&Resource], version: Version) -> Map<String, Value> {
     schemas
 }
 
-/// Collects the names of the definitions that a schema refers to.
+/// Collects the names of the definitions that a schema references.
 fn references(schema: &Value, names: &mut Vec<String>) {
     match schema {
         Value::Object(map) => {
@@ -152,7 +152,7 @@ fn info(custom: bool) -> Value {
     }
 }
 
-/// Where the document of a group and version is: `api/v1` or `apis/<group>/<version>`.
+/// Returns the path of the document of a group and version: `api/v1` or `apis/<group>/<version>`.
 #[must_use]
 pub fn openapi_v3_path(group: &str, version: &str) -> String {
     if group.is_empty() {

@@ -1,7 +1,7 @@
-//! The operations on each path of a resource: parameters, bodies, answers.
+//! The operations of each path of a resource: parameters, request bodies and responses.
 //!
-//! `kubectl` looks for `fieldValidation` on the PATCH of a kind and, if it is there, leaves validation to the server. If it
-//! sees strategic merge patch among the bodies, it computes patches by the schema.
+//! `kubectl` leaves validation to the server if the PATCH operation of a kind has the parameter `fieldValidation`. It
+//! computes strategic merge patches from the schema if the operation accepts that media type.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::openapi::builtin::META;
 use crate::openapi::{Version, builtin, custom, openapi_v3_path};
 use crate::resource::Resource;
 
-/// Types that every document refers to.
+/// The types that every document references.
 pub(super) const ALWAYS: [&str; 3] = [
     "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
     "io.k8s.apimachinery.pkg.apis.meta.v1.Patch",
@@ -30,7 +30,7 @@ const PATCHES: [&str; 4] = [
     "application/strategic-merge-patch+json",
 ];
 
-/// The parameters of each action, with the type of those that are not strings.
+/// The parameters of each action, with the type of parameters that are not strings.
 const LIST: &[&str] = &[
     "allowWatchBookmarks:boolean",
     "continue",
@@ -57,9 +57,9 @@ const PATCH: &[&str] = &["dryRun", "fieldManager", "fieldValidation", "force:boo
 struct Operation<'a> {
     resource: &'a Resource,
     action: Action,
-    /// The subresource, if the path has one.
+    /// The subresource of the path.
     sub: Option<&'a Subresource>,
-    /// Whether the path goes through all namespaces.
+    /// Whether the path covers all namespaces.
     everywhere: bool,
     version: Version,
 }
@@ -94,7 +94,7 @@ impl Action {
         }
     }
 
-    /// As it begins the id of an operation.
+    /// Returns the verb at the start of the operation id.
     fn verb(self) -> &'static str {
         match self {
             Self::List => "list",
@@ -137,7 +137,7 @@ impl Action {
     }
 }
 
-/// The names of the kinds that the paths of a resource speak of, and that are not its own schema.
+/// Returns the built-in types that the paths of a resource reference.
 pub(super) fn kinds(resource: &Resource) -> Vec<String> {
     let mut names: Vec<String> = subresources(resource)
         .into_iter()
@@ -165,7 +165,7 @@ fn foreign(group: &str, version: &str, kind: &str) -> Option<&'static str> {
     builtin::type_name(&api_version, kind)
 }
 
-/// The paths of a resource and its subresources.
+/// Returns the paths of a resource and its subresources.
 pub(super) fn of(resource: &Resource, version: Version) -> Vec<(String, Value)> {
     let root = openapi_v3_path(&resource.group, &resource.version);
     let plural = &resource.plural;
@@ -214,7 +214,7 @@ pub(super) fn of(resource: &Resource, version: Version) -> Vec<(String, Value)> 
     paths
 }
 
-/// The operations on one path.
+/// Returns the path item with all operations on one path.
 fn path_item(
     resource: &Resource,
     actions: &[Action],
@@ -223,7 +223,7 @@ fn path_item(
     in_path: &[&str],
     version: Version,
 ) -> Value {
-    // Parameters of all operations of a path are written once, above them.
+    // Parameters that all operations share are listed once, on the path item.
     let custom = resource.custom.is_some();
     let of = |action: &Action| action.parameters(custom);
     let first = actions.first().map(of).unwrap_or_default();
@@ -251,7 +251,7 @@ fn path_item(
 }
 
 impl Operation<'_> {
-    /// The operation, without the parameters that stand above it.
+    /// Returns the operation without the parameters of its path item.
     fn document(&self, common: &[&str]) -> Value {
         let [group, version, kind] = self.kind();
         let parameters: Vec<Value> = self
@@ -287,14 +287,14 @@ impl Operation<'_> {
             self.resource.version.as_str(),
             self.resource.kind.as_str(),
         ];
-        // Custom resources call all their paths by their own kind.
+        // Custom resources use their own kind for all paths.
         match self.sub.and_then(|sub| sub.kind) {
             Some(other) if self.resource.custom.is_none() => other,
             _ => own,
         }
     }
 
-    /// The schema of the object that is sent and answered.
+    /// Returns the schema of the request and response object.
     fn schema(&self) -> Option<String> {
         if let Some([group, version, kind]) = self.sub.and_then(|sub| sub.kind) {
             return foreign(group, version, kind).map(str::to_owned);
@@ -372,7 +372,7 @@ impl Operation<'_> {
         }
     }
 
-    /// `listAppsV1NamespacedDeployment`.
+    /// Returns the operation id: `listAppsV1NamespacedDeployment`.
     fn id(&self) -> String {
         let resource = self.resource;
         let namespaced = if resource.namespaced && !self.everywhere {
@@ -393,7 +393,7 @@ impl Operation<'_> {
         format!("{verb}{group}{version}{collection}{namespaced}{kind}{sub}{everywhere}")
     }
 
-    /// `apps_v1`, `rbacAuthorization_v1`.
+    /// Returns the tag of a group and version: `apps_v1`, `rbacAuthorization_v1`.
     fn tag(&self) -> String {
         let mut words = self.group_words().into_iter();
         let first = words.next().unwrap_or_default().to_owned();
@@ -414,7 +414,7 @@ impl Operation<'_> {
 }
 
 impl Version {
-    /// A parameter, as `name` or `name:type`.
+    /// Returns a parameter. `name` has the form `name` or `name:type`.
     fn parameter(self, name: &str, place: &str) -> Value {
         let (name, kind) = name.split_once(':').unwrap_or((name, "string"));
         let mut parameter = json!({"name": name, "in": place, "uniqueItems": true});
@@ -434,7 +434,7 @@ impl Version {
     }
 }
 
-/// A body of one schema, whatever its media type.
+/// Returns a content map with the same schema for all media types.
 fn content(types: &[&str], schema: &Value) -> Value {
     types
         .iter()
@@ -443,7 +443,7 @@ fn content(types: &[&str], schema: &Value) -> Value {
         .into()
 }
 
-/// With a capital letter.
+/// Capitalizes the first letter.
 fn titled(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());

@@ -1,14 +1,14 @@
-//! The `OpenAPI` version 2 document as protobuf, which is how `kubectl` asks for it.
+//! The protobuf encoding of the `OpenAPI` version 2 document, which `kubectl` requests.
 //!
-//! Up to 1.28 it gives up on `apply` without this document, and up to 1.26 it explains kinds by it.
-//! Written by hand from the JSON form, since it is a handful of messages; only what clients look for is in it.
+//! Without this document, `kubectl apply` fails up to version 1.28, and `kubectl explain` up to version 1.26. The encoder
+//! is written by hand, because only a few messages are needed; it omits fields that clients do not read.
 
 use serde_json::Value;
 
-/// `Operation` fields of a path item by method.
+/// The field numbers of operations in a path item, by method.
 const METHODS: [(&str, u64); 5] = [("get", 2), ("put", 3), ("post", 4), ("delete", 5), ("patch", 8)];
 
-/// `/openapi/v2` as protobuf, from its JSON form.
+/// Encodes the JSON document of `/openapi/v2` as protobuf.
 #[must_use]
 pub fn openapi_v2_protobuf(document: &Value) -> Vec<u8> {
     let mut out = Message::default();
@@ -73,7 +73,7 @@ fn schema(value: &Value, out: &mut Message) {
     }
 }
 
-/// Extensions are kept as YAML, of which JSON is a part.
+/// Encodes an extension. Its value is YAML, and JSON is a subset of YAML.
 fn named_any(name: &str, value: &Value, out: &mut Message) {
     out.text(1, name);
     out.message(2, |any| any.text(2, &value.to_string()));
@@ -90,7 +90,7 @@ fn path_item(item: &Value, out: &mut Message) {
             }
             let parameters = operation["parameters"].as_array().into_iter().flatten();
             for parameter in parameters.filter(|parameter| parameter["in"] == "query") {
-                // An item, which is a parameter, which is not the body, but in the query.
+                // Encodes `ParametersItem` > `Parameter` > `NonBodyParameter` > query parameter.
                 out.bytes(8, &query(parameter).within(3).within(2).within(1).0);
             }
             let gvk = "x-kubernetes-group-version-kind";
@@ -111,7 +111,7 @@ fn str_of(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A protobuf message in the making. All our fields but flags are of wire type 2: their length, then their bytes.
+/// A protobuf message under construction. All fields except flags have wire type 2: length, then bytes.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -131,7 +131,7 @@ impl Message {
         self.bytes(field, &inner.0);
     }
 
-    /// The message that has this one as its only field.
+    /// Returns a message with this message as its only field.
     fn within(self, field: u64) -> Self {
         let mut outer = Self::default();
         outer.bytes(field, &self.0);
@@ -144,7 +144,7 @@ impl Message {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Seven bits at a time, the lowest first, all but the last marked.
+    /// Appends a varint: groups of seven bits, lowest first, with a continuation bit on all but the last.
     fn varint(&mut self, mut number: u64) {
         while let more @ 1.. = number >> 7 {
             self.0.push(number.to_le_bytes()[0] | 0x80);
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_one_byte_and_of_more() {
+    fn varint_is_encoded_in_one_or_more_bytes() {
         for (number, bytes) in [
             (0, vec![0]),
             (127, vec![0x7f]),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_byte_by_byte() {
+    fn document_is_encoded_exactly() {
         let document = json!({
             "swagger": "2.0",
             "info": {"title": "T", "version": "v"},

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::openapi::Version;
 
-/// The schema in version 3, where a reference has no siblings: other keywords go around it.
+/// Translates a schema to version 3, where a reference cannot have siblings: `allOf` wraps the reference.
 pub(super) fn to_v3(name: &str, schema: &Value) -> Value {
     let either = match name {
         "io.k8s.apimachinery.pkg.api.resource.Quantity" => json!([{"type": "string"}, {"type": "number"}]),
@@ -26,7 +26,7 @@ fn walk_v3(schema: &Value) -> Value {
                 .iter()
                 .map(|(key, below)| (key.clone(), walk_v3(below)))
                 .collect();
-            // The reference of a field goes into `allOf` even if it is alone.
+            // The reference of a field is wrapped in `allOf` even without siblings.
             for (_, field) in out
                 .get_mut("properties")
                 .and_then(Value::as_object_mut)
@@ -53,7 +53,7 @@ fn walk_v3(schema: &Value) -> Value {
     }
 }
 
-/// As version 2 has it, which knows no alternatives: such a place may hold anything.
+/// Translates a schema to version 2, which does not support alternatives: such a value accepts anything.
 pub(super) fn to_v2(schema: &Value) -> Value {
     match schema {
         Value::Object(map) => {
@@ -61,7 +61,7 @@ pub(super) fn to_v2(schema: &Value) -> Value {
             map.iter()
                 .filter(|(key, _)| keep(key))
                 .map(|(key, below)| {
-                    // The names of fields are not keywords.
+                    // Field names are not keywords.
                     let below = match below {
                         Value::Object(fields) if key == "properties" => fields
                             .iter()

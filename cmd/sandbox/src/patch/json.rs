@@ -1,8 +1,8 @@
-//! JSON patch, RFC 6902, with the server's own reading of it.
+//! JSON patch (RFC 6902), as the API server implements it.
 //!
-//! Where the RFC and the server differ, the server wins: `replace` of a missing member adds it, `test` of a missing member
-//! against null holds, `copy` of one gives null, an index may count from the end, and the empty path works only for
-//! `replace` and `test`. `add` makes no missing parents, and `remove` of what is not there is an error.
+//! The server deviates from the RFC: `replace` of a missing member adds it, `test` of a missing member against null
+//! succeeds, `copy` of a missing member yields null, negative indexes count from the end, and only `replace` and `test`
+//! accept the empty path. `add` does not create missing parents, and `remove` of a missing member is an error.
 
 use std::io;
 
@@ -11,14 +11,14 @@ use serde_json::{Map, Value};
 use super::{MAX_OPERATIONS, PatchError, json_type};
 use crate::schema;
 
-/// The most bytes that all `copy` operations of a patch may add: doubling a value twenty times takes twenty lines.
+/// The maximum number of bytes that all `copy` operations of a patch may add. Without it, each `copy` could double a value.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 
-/// The deepest a value may nest, as the parser has it. `copy` and `move` could go far beyond it otherwise, and whoever
-/// walks the result would run out of stack.
+/// The maximum nesting depth of a value, equal to the limit of the parser. Without it, `copy` and `move` could build values
+/// that overflow the stack of recursive functions.
 const MAX_DEPTH: usize = 127;
 
-/// One operation; the members are as the patch has them, present or not.
+/// One operation. Omitted members are `None`; an omitted `value` is null.
 struct Operation {
     op: Option<String>,
     path: Option<String>,
@@ -26,7 +26,7 @@ struct Operation {
     value: Value,
 }
 
-/// Fails with the reason alone; all such failures are one kind of answer.
+/// The result of an operation. The error is the reason only: all failures have the same status code.
 type Applied<T = ()> = Result<T, String>;
 
 pub(super) fn apply(current: &Value, patch: &[u8]) -> Result<Value, PatchError> {
@@ -45,7 +45,7 @@ pub(super) fn apply(current: &Value, patch: &[u8]) -> Result<Value, PatchError> 
     Ok(patched)
 }
 
-/// Paths of members that no operation has; the first hundred, as for any body.
+/// Returns the paths of unknown members of operations, at most one hundred.
 pub(super) fn unknown_members(patch: &Value) -> Vec<String> {
     let operations = patch.as_array().into_iter().flatten().enumerate();
     operations
@@ -199,7 +199,7 @@ fn test(doc: &mut Value, path: &str, expected: &Value) -> Applied {
     }
 }
 
-/// A missing member of an object is `None`, anything else that is missing an error.
+/// Returns a value, or `None` for a missing member of an object. Any other missing value is an error.
 fn get<'a>(doc: &'a mut Value, path: &str) -> Applied<Option<&'a Value>> {
     let (parents, last) = split(path)?;
     match container(doc, &parents, path)? {
@@ -211,13 +211,13 @@ fn get<'a>(doc: &'a mut Value, path: &str) -> Applied<Option<&'a Value>> {
     }
 }
 
-/// What can have members.
+/// A value that has members.
 enum Container<'a> {
     Object(&'a mut Map<String, Value>),
     List(&'a mut Vec<Value>),
 }
 
-/// The parents and the last token of a pointer, unescaped.
+/// Splits a pointer into its parents and its last token, unescaped.
 fn split(path: &str) -> Applied<(Vec<String>, String)> {
     let mut tokens = path
         .split('/')
@@ -251,7 +251,7 @@ fn missing(path: &str) -> String {
     format!("doc is missing path: {path:?}: missing value")
 }
 
-/// A place among `len`, counted from the end if negative.
+/// Parses an index into `len` items. A negative index counts from the end.
 fn index(token: &str, len: usize) -> Applied<usize> {
     let number: isize = token
         .parse()
@@ -264,7 +264,7 @@ fn index(token: &str, len: usize) -> Applied<usize> {
     at.ok_or_else(|| format!("Unable to access invalid index: {number}: invalid index referenced"))
 }
 
-/// Whether a value nests at most `depth` deep.
+/// Reports whether a value is nested at most `depth` levels deep.
 fn fits(value: &Value, depth: usize) -> bool {
     match value {
         Value::Array(items) => depth > 0 && items.iter().all(|item| fits(item, depth - 1)),
@@ -273,7 +273,7 @@ fn fits(value: &Value, depth: usize) -> bool {
     }
 }
 
-/// The length of a value as JSON.
+/// Returns the length of a value encoded as JSON.
 fn size(value: &Value) -> usize {
     struct Count(usize);
     impl io::Write for Count {
@@ -286,7 +286,7 @@ fn size(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // Neither the value nor the counter can fail.
+    // Neither encoding nor counting can fail.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }

@@ -1,8 +1,9 @@
-//! Lists that merge: by a key for lists of objects, as sets for lists of scalars.
+//! Merging lists of a strategic merge patch: by merge key for lists of objects, as sets for lists of scalars.
 //!
-//! An item of the patch with `$patch: delete` takes the item with its key away; one with `$patch: replace` makes the other
-//! items of the patch the whole list. Items of the patch keep the patch's order, those that only the server has keep the
-//! server's, and where the two meet the server's order decides if it knows both items; if not, the patch's item goes first.
+//! A patch item with `$patch: delete` deletes the list item with the same key. An item with `$patch: replace` replaces the
+//! whole list with the other items of the patch. Patch items keep the order of the patch, and items that only the server
+//! has keep the order of the server. Between the two, the server's order decides if it contains both items; otherwise the
+//! patch item comes first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,13 +37,13 @@ pub(super) fn merge_list(
             "cannot merge lists without merge key for struct".to_owned(),
         ));
     }
-    let (original, patch) = obey_directives(original, patch, key)?;
+    let (original, patch) = apply_directives(original, patch, key)?;
     let merged = merge_items(original.clone(), &patch, item, key)?;
     in_order(merged, &patch, &original, key)
 }
 
-/// Takes the items with directives out of the patch, and does what they say.
-fn obey_directives(
+/// Applies the items with directives. Returns the list and the remaining patch items.
+fn apply_directives(
     mut original: Vec<Value>,
     patch: Vec<Value>,
     key: &str,
@@ -79,8 +80,8 @@ fn obey_directives(
     })
 }
 
-/// Merges each object of the patch into the first item with its key, or adds it. What is added is added as it is,
-/// directives and all: the server does the same, and then finds unknown fields.
+/// Merges each object of the patch into the first item with the same key, or appends it. Like the API server, it keeps
+/// the directives of appended items, which are then unknown fields.
 fn merge_items(
     mut merged: Vec<Value>,
     patch: &[Value],
@@ -102,7 +103,7 @@ fn merge_items(
     Ok(merged)
 }
 
-/// Puts a merged list in order: `patch_order` for the items that are in it, `server_order` for the others.
+/// Sorts a merged list: by `patch_order` for the items in it, by `server_order` for the others.
 pub(super) fn in_order(
     merged: Vec<Value>,
     patch_order: &[Value],
@@ -123,7 +124,7 @@ pub(super) fn in_order(
         }
     }
     ours.sort_by_key(|(at_patch, ..)| *at_patch);
-    // What neither order knows goes last.
+    // Items in neither order come last.
     theirs.sort_by_key(|(at_server, _)| at_server.unwrap_or(usize::MAX));
 
     let mut ordered = Vec::with_capacity(ours.len() + theirs.len());
@@ -139,7 +140,7 @@ pub(super) fn in_order(
     Ok(ordered)
 }
 
-/// Where each item stands; the first one of those that are the same.
+/// Maps each item to its index; duplicates map to the first one.
 fn places(items: &[Value], key: &str) -> BTreeMap<String, usize> {
     let mut places = BTreeMap::new();
     for (at, item) in items.iter().enumerate() {
@@ -150,7 +151,7 @@ fn places(items: &[Value], key: &str) -> BTreeMap<String, usize> {
     places
 }
 
-/// The items of a patch must stand in its `$setElementOrder` list, in the same order; those with directives need not.
+/// Checks that the patch items occur in the `$setElementOrder` list in the same order; items with directives are exempt.
 pub(super) fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<(), PatchError> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -177,7 +178,7 @@ pub(super) fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result
     )))
 }
 
-/// Items of lists that merge are all of one type, and no lists.
+/// Checks that all items of a merging list have one type, and that none of them is a list.
 pub(super) fn same_type(original: &[Value], patch: &[Value]) -> Result<(), PatchError> {
     let mut items = original.iter().chain(patch);
     let Some(first) = items.next() else {
@@ -198,8 +199,8 @@ pub(super) fn same_type(original: &[Value], patch: &[Value]) -> Result<(), Patch
     Ok(())
 }
 
-/// What tells an item from others, as JSON so that it can be looked up: the value under its key, or the item itself where
-/// there is no key.
+/// Returns the identity of an item as JSON, for lookups: the value of its merge key, or the item itself if `key` is
+/// empty.
 fn id_of(item: &Value, key: &str) -> Result<String, PatchError> {
     if key.is_empty() {
         return Ok(item.to_string());

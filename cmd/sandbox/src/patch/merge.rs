@@ -1,7 +1,7 @@
-//! JSON merge patch, RFC 7386: objects merge, null deletes, anything else replaces.
+//! JSON merge patch (RFC 7386): objects merge, null deletes, any other value replaces.
 //!
-//! One thing goes beyond the RFC, as on the server: where a list (or scalar) is new or takes another's place, nulls inside
-//! its objects are dropped too; where it takes the place of an object, they stay.
+//! Like the API server, it deviates from the RFC in one case: a list or scalar that is new, or that replaces another list
+//! or scalar, also loses the nulls inside its objects. One that replaces an object keeps them.
 
 use serde_json::{Map, Value};
 
@@ -19,7 +19,7 @@ pub(super) fn apply(current: &Value, patch: &[u8]) -> Result<Value, PatchError> 
     Ok(Value::Object(patched))
 }
 
-/// As deep as the patch, which the parser bounds.
+/// Merges recursively. The parser bounds the depth of the patch.
 fn merge(target: &mut Map<String, Value>, patch: Map<String, Value>) {
     for (key, new) in patch {
         match (target.get_mut(&key), new) {
@@ -36,7 +36,7 @@ fn merge(target: &mut Map<String, Value>, patch: Map<String, Value>) {
     }
 }
 
-/// Drops nulls from objects, at any depth; items of lists keep their places.
+/// Removes nulls from objects at any depth. List items keep their indexes.
 pub(super) fn prune(value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|_, value| {

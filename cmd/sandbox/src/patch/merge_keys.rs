@@ -1,32 +1,33 @@
-//! Patch strategies and merge keys of strategic merge patch.
+//! Patch strategies and merge keys of strategic merge patch (`x-kubernetes-patch-strategy`,
+//! `x-kubernetes-patch-merge-key`).
 //!
-//! A list without a strategy is replaced as a whole, an object without one merges field by field.
+//! A list without a strategy is replaced as a whole; an object without a strategy is merged field by field.
 
 use crate::generated;
 
-/// How a field merges.
+/// The patch strategy of a field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// The strategies as the API publishes them, with commas between. `retainKeys` is advice to clients: the directive it
-    /// makes them send is obeyed wherever it stands.
+    /// The strategies as published by the API, separated by commas. `retainKeys` only advises clients: the server applies
+    /// the `$retainKeys` directive to every object.
     pub strategies: &'static str,
-    /// The field that tells items of a list apart; empty for lists of scalars.
+    /// The merge key; empty for lists of scalars.
     pub key: &'static str,
 }
 
 impl Rule {
-    /// Items of the patch merge into the list.
+    /// Reports whether patch items are merged into the list.
     pub(super) fn merges(self) -> bool {
         self.strategies.split(',').any(|strategy| strategy == "merge")
     }
 
-    /// The object of the patch takes the place of the old one.
+    /// Reports whether the object in the patch replaces the original object.
     pub(super) fn replaces(self) -> bool {
         self.strategies == "replace"
     }
 }
 
-/// The rule of a field, by the short name of its type.
+/// Returns the rule of a field; `short_name` is the short name of the type that has the field.
 pub(super) fn rule(short_name: &str, field: &str) -> Rule {
     generated::field(short_name, field).map_or(Rule::default(), |field| Rule {
         strategies: field.patch_strategy,

@@ -1,8 +1,8 @@
-//! The patch formats of the API: what a PATCH body makes of an object.
+//! The patch formats of the API: JSON patch, JSON merge patch and strategic merge patch.
 //!
-//! Pure: the current object and the bytes go in, the patched object comes out, and the current one is not touched. What
-//! comes out is not checked against a schema; the caller conforms, defaults and validates it like any other body.
-//! Patching never nests a value deeper than the parser would have let in, so that later walks may recurse.
+//! [`apply`] is a pure function from the current object and the request body to the patched object. It does not validate
+//! the result: the caller conforms, defaults and validates it like the body of any other write. The result never nests
+//! deeper than the limit of the parser, so later functions may recurse.
 
 mod json;
 mod lists;
@@ -19,10 +19,10 @@ use thiserror::Error;
 use crate::field::json_type;
 use crate::schema::{self, TypeRef};
 
-/// The most operations a JSON patch may have.
+/// The maximum number of operations in a JSON patch.
 pub const MAX_OPERATIONS: usize = 10_000;
 
-/// A patch format, by its media type.
+/// A patch format, identified by its media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchType {
     /// `application/json-patch+json`, RFC 6902.
@@ -31,44 +31,44 @@ pub enum PatchType {
     Merge,
     /// `application/strategic-merge-patch+json`, for built-in kinds only.
     Strategic,
-    /// `application/apply-patch+yaml`, server-side apply: it needs to know who has which field, see [`crate::fieldmanager`].
+    /// `application/apply-patch+yaml`, server-side apply. [`crate::fieldmanager`] implements it.
     Apply,
 }
 
-/// Why a patch failed. The variant says which answer it is, the text stands in that answer.
+/// The reason why a patch failed. The variant determines the status code, and the text is part of the message.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PatchError {
-    /// 400 `BadRequest`: the body is no patch of its type.
+    /// 400 `BadRequest`: the body is not a valid patch of its type.
     #[error("{0}")]
     NotDecodable(String),
-    /// 422 `Invalid`: the patch does not fit this object. The server gives the first half only and keeps the reason to
-    /// itself; clients match on code and reason.
+    /// 422 `Invalid`: the patch cannot be applied to this object. The API server sends only the part before the colon;
+    /// clients match on code and reason.
     #[error("the server rejected our request due to an error in our request: {0}")]
     NotApplicable(String),
-    /// 413 `RequestEntityTooLarge`: more than [`MAX_OPERATIONS`].
+    /// 413 `RequestEntityTooLarge`: the patch has more than [`MAX_OPERATIONS`] operations.
     #[error(
         "Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}"
     )]
     TooManyOperations(usize),
-    /// 415 `UnsupportedMediaType`: no patch format, or none for this kind; names those that are.
+    /// 415 `UnsupportedMediaType`: not a patch format, or not one that this kind supports. Lists the supported formats.
     #[error("the body of the request was in an unknown format - accepted media types include: {0}")]
     UnsupportedMediaType(&'static str),
-    /// 500 with no reason. It is the client's fault; the real server answers so all the same.
+    /// 500 without a reason. The client caused the error, but the API server answers with 500.
     #[error("{0}")]
     Internal(String),
 }
 
-/// What built-in kinds take.
+/// The patch formats of built-in kinds.
 const BUILTIN: &str = "application/json-patch+json, application/merge-patch+json, \
      application/strategic-merge-patch+json, application/apply-patch+yaml";
-/// What custom resources take.
+/// The patch formats of custom resources.
 pub const CUSTOM: &str =
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
 // === impl PatchType ===
 
 impl PatchType {
-    /// Reads a `Content-Type`. Parameters are ignored; case and spaces are not.
+    /// Parses a `Content-Type` header. Ignores parameters; case and spaces are significant.
     pub fn from_content_type(content_type: &str) -> Result<Self, PatchError> {
         match content_type.split(';').next().unwrap_or_default() {
             "application/json-patch+json" => Ok(Self::Json),
@@ -80,7 +80,7 @@ impl PatchType {
     }
 }
 
-/// Applies a patch to an object. `schema` is that of the object's kind, and `None` for custom resources.
+/// Applies a patch to an object. `schema` is the schema of its kind, or `None` for custom resources.
 pub fn apply(
     kind: PatchType,
     current: &Value,
@@ -96,8 +96,8 @@ pub fn apply(
     }
 }
 
-/// What strict decoding has against the patch itself, one sentence each: keys that stand twice, and unknown members of
-/// JSON patch operations. Unknown fields of the result are found by [`schema::conform`]. Empty if the patch is no JSON.
+/// Returns the strict decoding errors of the patch itself: duplicate keys, and unknown members of JSON patch operations.
+/// [`schema::conform`] finds unknown fields of the result. Returns no errors if the patch is not valid JSON.
 #[must_use]
 pub fn strict_errors(kind: PatchType, patch: &[u8]) -> Vec<String> {
     let Ok(parsed) = schema::parse(patch) else {
@@ -119,7 +119,7 @@ pub fn strict_errors(kind: PatchType, patch: &[u8]) -> Vec<String> {
     }
 }
 
-/// Reads a patch that must be an object. `null` is for the caller to judge: the formats differ.
+/// Parses a patch that must be an object. Returns `None` for `null`, which the formats treat differently.
 fn read_object(patch: &[u8], before: &str) -> Result<Option<Map<String, Value>>, PatchError> {
     let fail = |error: &str| PatchError::NotDecodable(format!("{before}{error}"));
     match schema::parse(patch)

@@ -1,12 +1,12 @@
-//! Strategic merge patch: a merge patch that knows which lists are sets, and obeys directives in the patch.
+//! Strategic merge patch: a merge patch that merges lists by their merge keys and supports directives.
 //!
-//! - `$patch: replace` in an object: the rest of the object takes the old one's place; `delete`: it becomes empty.
-//! - `$retainKeys`: fields of the object that are not in this list go.
-//! - `$setElementOrder/f`: the order that list `f` is to have; `$deleteFromPrimitiveList/f`: what goes from it.
-//! - In items of a merging list see [`super::lists`].
+//! - `$patch: replace` in an object replaces the object with its other fields; `$patch: delete` empties it.
+//! - `$retainKeys` removes the fields of the object that are not in the given list.
+//! - `$setElementOrder/f` gives the order of list `f`; `$deleteFromPrimitiveList/f` gives the items to delete from it.
+//! - [`super::lists`] describes the directives in items of a merging list.
 //!
-//! Anything else that begins with `$` is an unknown field like any other, and left for the schema to find. Which failure is
-//! a 400 and which a 500 follows the server, where most of them are 500.
+//! Any other key that starts with `$` is an unknown field, which the schema check reports. Status codes match the API
+//! server, which answers most of these errors with 500.
 
 use std::collections::BTreeSet;
 
@@ -23,12 +23,12 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const ELEMENT_ORDER: &str = "$setElementOrder";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
-/// What the schema says of the object at hand.
+/// The schema of the current object.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
     /// An object type.
     Struct(TypeRef),
-    /// A map: its values are data, and may not be merged into.
+    /// A map. Its values are data and cannot be merged into.
     Map,
     /// Free-form JSON.
     Opaque,
@@ -43,7 +43,7 @@ pub(super) fn apply(current: &Value, patch: &[u8], schema: TypeRef) -> Result<Va
     merge_object(current, patch, Shape::Struct(schema)).map(Value::Object)
 }
 
-/// Merges `patch` into `original`; as deep as the patch, which the parser bounds.
+/// Merges `patch` into `original` recursively. The parser bounds the depth of the patch.
 pub(super) fn merge_object(
     mut original: Map<String, Value>,
     mut patch: Map<String, Value>,
@@ -70,7 +70,7 @@ pub(super) fn merge_object(
     Ok(original)
 }
 
-/// Sets one field to what the patch says.
+/// Merges one field of the patch.
 fn set(original: &mut Map<String, Value>, key: String, new: Value, shape: Shape) -> Result<(), PatchError> {
     let merged = match (original.remove(&key), new) {
         (_, Value::Null) => None,
@@ -101,7 +101,7 @@ fn set(original: &mut Map<String, Value>, key: String, new: Value, shape: Shape)
     Ok(())
 }
 
-/// `$retainKeys`: the patch may set no field that it does not retain.
+/// Applies `$retainKeys`. Fails if the patch sets a field that is not in the list.
 fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>) -> Result<(), PatchError> {
     let bad = || PatchError::NotDecodable("invalid patch format of retainKeys".to_owned());
     let Some(keys) = patch.remove(RETAIN_KEYS) else {
@@ -120,7 +120,7 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>
     Ok(())
 }
 
-/// `$setElementOrder/f`: merges the list `f` here and now, then puts it in order.
+/// Applies `$setElementOrder/f`: merges list `f`, then sorts it.
 fn set_element_order(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -156,7 +156,7 @@ fn set_element_order(
     Ok(())
 }
 
-/// The field that a `$deleteFromPrimitiveList` directive is about.
+/// Returns the field that a `$deleteFromPrimitiveList` directive names.
 fn list_to_delete_from(key: &str) -> Result<Option<&str>, PatchError> {
     match key
         .strip_prefix(DELETE_FROM_LIST)
@@ -170,7 +170,7 @@ fn list_to_delete_from(key: &str) -> Result<Option<&str>, PatchError> {
     }
 }
 
-/// Nothing to delete from is no error, and the field's own strategy does not matter.
+/// Deletes items from a list, regardless of the patch strategy of the field. A missing list is not an error.
 fn delete_from_list(
     original: &mut Map<String, Value>,
     field: &str,
@@ -192,7 +192,7 @@ fn delete_from_list(
     Ok(())
 }
 
-/// What is new has nothing to merge with, so that its directives go: objects with `$patch` altogether.
+/// Removes directives from a new value. Objects with `$patch` are removed entirely.
 fn without_directives(mut value: Value) -> Option<Value> {
     let keep = |value: &mut Value| match without_directives(value.take()) {
         Some(kept) => {
@@ -237,7 +237,7 @@ impl Shape {
         }
     }
 
-    /// Type and rule of a field.
+    /// Returns the type and the rule of a field.
     fn field(self, key: &str) -> Result<(&'static Type, Rule), PatchError> {
         let name = match self {
             Self::Struct(ty) => match ty.field(key) {
@@ -255,7 +255,7 @@ impl Shape {
         )))
     }
 
-    /// Shape of the items, and rule, of a field that must be a list.
+    /// Returns the shape of the items and the rule of a field. Fails if the field is not a list.
     fn list(self, key: &str) -> Result<(Self, Rule), PatchError> {
         match self.field(key)? {
             (Type::List(item), rule) => Ok((Self::of(item), rule)),

@@ -1,4 +1,4 @@
-//! All patch formats through the API service, on real kinds.
+//! Tests of all patch formats on built-in kinds.
 
 mod json_patch;
 mod properties;
@@ -18,7 +18,7 @@ fn merge_patch(current: &Value, patch: &Value) -> Result<Value, PatchError> {
 }
 
 #[test]
-fn a_content_type_names_the_format() {
+fn content_type_selects_patch_format() {
     let good = [
         ("application/json-patch+json", PatchType::Json),
         ("application/merge-patch+json;charset=utf-8", PatchType::Merge),
@@ -43,7 +43,7 @@ fn a_content_type_names_the_format() {
 }
 
 #[test]
-fn custom_resources_take_no_strategic_patch_and_nobody_takes_apply() {
+fn unsupported_patch_type_is_rejected() {
     let pod = schema::builtin("v1", "Pod");
     for (kind, schema) in [
         (PatchType::Strategic, None),
@@ -59,7 +59,7 @@ fn custom_resources_take_no_strategic_patch_and_nobody_takes_apply() {
 }
 
 #[test]
-fn what_is_no_patch_is_refused() {
+fn malformed_patch_is_rejected() {
     for (kind, patch) in [
         (PatchType::Json, "["),
         (PatchType::Json, "{}"),
@@ -84,7 +84,7 @@ fn what_is_no_patch_is_refused() {
 }
 
 #[test]
-fn strict_decoding_names_what_the_patch_has_too_much() {
+fn strict_decoding_reports_duplicate_and_unknown_members() {
     let json = br#"[{"op":"test","op":"test","zork":1,"value":{"a":1,"a":1}}]"#;
     assert_eq!(
         strict_errors(PatchType::Json, json),
@@ -102,7 +102,7 @@ fn strict_decoding_names_what_the_patch_has_too_much() {
 }
 
 #[test]
-fn merge_patch_merges_objects_and_replaces_the_rest() {
+fn merge_patch_merges_objects_and_replaces_other_values() {
     let cases = [
         (
             json!({"a": {"b": 1, "c": 2}}),

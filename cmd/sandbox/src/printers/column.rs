@@ -1,4 +1,4 @@
-//! A column of a table: heading, type, width, and the cell of an object.
+//! A column of a table: heading, type, priority, and the cell of an object.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -10,11 +10,11 @@ use crate::printers::selector::{labels, selector};
 /// One column of a built-in kind.
 #[derive(Clone, Copy)]
 pub struct Column {
-    /// Heading; clients print it in capitals.
+    /// The heading, which clients print in capitals.
     pub name: &'static str,
     /// `string`, `integer`, `number`, `boolean` or `date`.
     kind: &'static str,
-    /// 0 is shown always, more only in wide output.
+    /// 0 for columns that are always visible; a higher value hides the column outside of wide output.
     priority: i64,
     cell: Cell,
 }
@@ -40,14 +40,14 @@ pub enum Cell {
     Labels(&'static str),
     /// A label selector.
     Selector(&'static str),
-    /// Computed from the whole object.
+    /// A number computed from the whole object.
     Number(fn(&Value) -> i64),
     Of(fn(&Value) -> String),
-    /// Computed from the whole object and the present.
+    /// A text computed from the whole object and the current time.
     At(fn(&Value, Timestamp) -> String),
 }
 
-/// A string column that is always shown.
+/// Returns a string column that is always visible.
 pub const fn column(name: &'static str, cell: Cell) -> Column {
     Column {
         name,
@@ -57,12 +57,12 @@ pub const fn column(name: &'static str, cell: Cell) -> Column {
     }
 }
 
-/// An integer column that is always shown.
+/// Returns an integer column that is always visible.
 pub const fn integer(name: &'static str, path: &'static str) -> Column {
     column(name, Cell::Int(path)).of_type("integer")
 }
 
-/// A string column of wide output.
+/// Returns a string column of wide output.
 pub const fn wide(name: &'static str, cell: Cell) -> Column {
     Column {
         priority: 1,
@@ -78,14 +78,14 @@ impl Column {
         Self { kind, ..self }
     }
 
-    /// An entry of `columnDefinitions`.
+    /// Returns the entry of the column in `columnDefinitions`.
     pub fn definition(&self) -> Value {
-        // Clients find the column to link or to sort by through the format, not through the heading.
+        // Clients use the format, not the heading, to find the column with the name.
         let format = if self.name == NAME.name { "name" } else { "" };
         definition(self.name, self.kind, format, "", self.priority)
     }
 
-    /// The cell of an object.
+    /// Returns the cell of an object.
     pub fn cell(&self, object: &Value, now: Timestamp) -> Value {
         match self.cell {
             Cell::Age => age(object, now).into(),
@@ -109,7 +109,7 @@ impl Column {
     }
 }
 
-/// A column definition from its parts.
+/// Builds an entry of `columnDefinitions`.
 pub fn definition(name: &str, kind: &str, format: &str, description: &str, priority: i64) -> Value {
     json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority})
 }

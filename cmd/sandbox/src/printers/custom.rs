@@ -1,4 +1,4 @@
-//! The columns of custom resources: the name, and what the CRD's `additionalPrinterColumns` say.
+//! The columns of custom resources: the name and the `additionalPrinterColumns` of the CRD.
 
 use jiff::Timestamp;
 use serde_json::{Number, Value, json};
@@ -8,14 +8,14 @@ use crate::printers::duration;
 use crate::printers::jsonpath::JsonPath;
 use crate::resource::PrinterColumn;
 
-/// The columns of one version of a CRD, paths parsed.
+/// The columns of one CRD version, with parsed paths.
 pub struct Columns {
     columns: Vec<(PrinterColumn, JsonPath)>,
 }
 
 impl Columns {
-    /// Takes the CRD's columns; without any, the age is shown. A column whose path cannot be parsed ends the table,
-    /// as on the real server: it and those behind it are not shown.
+    /// Parses the columns of a CRD. Without columns, the table shows the age. Like the API server, it drops a column with a
+    /// malformed path and all columns after it.
     pub fn new(columns: &[PrinterColumn]) -> Self {
         let age = [PrinterColumn {
             name: AGE.name.to_owned(),
@@ -35,7 +35,7 @@ impl Columns {
         }
     }
 
-    /// Column definitions, the name first.
+    /// Returns the column definitions, with the name first.
     pub fn definitions(&self) -> Vec<Value> {
         let custom = self.columns.iter().map(|(column, _)| {
             let path = format!(
@@ -58,7 +58,7 @@ impl Columns {
         std::iter::once(NAME.definition()).chain(custom).collect()
     }
 
-    /// The cells of one object.
+    /// Returns the cells of one object.
     pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         let name = object
             .pointer("/metadata/name")
@@ -73,13 +73,13 @@ impl Columns {
     }
 }
 
-/// A value shown as a column type; `None` if it has another type.
+/// Formats a value for a column type. Returns `None` if the value has another type.
 fn cell(kind: &str, value: &Value, now: Timestamp) -> Option<Value> {
     match (kind, value) {
         ("string", value) => Some(Value::from(printed(value))),
         ("integer", Value::Number(number)) => Some(Value::from(whole(number)?)),
         ("number", Value::Number(number)) => Some(match number.as_f64() {
-            // 5.0 goes out as 5, as Go writes it.
+            // Go encodes 5.0 as 5.
             Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => Value::from(whole(number)?),
             _ => value.clone(),
         }),
@@ -95,7 +95,7 @@ fn cell(kind: &str, value: &Value, now: Timestamp) -> Option<Value> {
     }
 }
 
-/// Broken numbers are cut off.
+/// Truncates a number to an integer.
 fn whole(number: &Number) -> Option<i64> {
     #[expect(clippy::cast_possible_truncation, reason = "cutting off is what is asked for")]
     number
@@ -103,7 +103,7 @@ fn whole(number: &Number) -> Option<i64> {
         .or_else(|| number.as_f64().map(|float| float as i64))
 }
 
-/// Any value as text: lists and maps as JSON.
+/// Formats any value as text. Lists and maps are JSON.
 fn printed(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),
@@ -112,7 +112,7 @@ fn printed(value: &Value) -> String {
             Some(float) if number.is_f64() => go_float(float),
             _ => number.to_string(),
         },
-        // Go's JSON escapes what could be taken for HTML; such characters only occur within strings.
+        // Go's JSON encoder escapes HTML characters, which occur only inside strings.
         Value::Array(_) | Value::Object(_) => value
             .to_string()
             .replace('<', "\\u003c")
@@ -122,7 +122,7 @@ fn printed(value: &Value) -> String {
     }
 }
 
-/// A float as Go prints it: with an exponent if that is below -4 or above 5.
+/// Formats a float like Go: with an exponent if that is below -4 or above 5.
 fn go_float(float: f64) -> String {
     let text = format!("{float:e}");
     let Some((digits, exponent)) = text.split_once('e') else {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn values_by_type_of_column() {
+    fn values_are_formatted_by_column_type() {
         let now: Timestamp = "2026-01-01T01:02:00Z".parse().unwrap();
         for (kind, value, shown) in [
             ("string", json!("str"), json!("str")),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_value_is_null_and_without_columns_the_age_is_shown() {
+    fn missing_value_is_null_and_default_column_is_age() {
         let now: Timestamp = "2026-01-01T00:05:00Z".parse().unwrap();
         let object = json!({"metadata": {"name": "n", "creationTimestamp": "2026-01-01T00:00:00Z"}});
         assert_eq!(
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_without_a_usable_path_ends_the_table() {
+    fn malformed_column_path_drops_later_columns() {
         let columns = Columns::new(&[
             column("string", ".a"),
             column("string", "oops"),

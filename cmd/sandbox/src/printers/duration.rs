@@ -1,7 +1,7 @@
-//! Ages as people read them: `5s`, `2m3s`, `7h`, `3d12h`, `2y10d`.
+//! Human-readable durations: `5s`, `2m3s`, `7h`, `3d12h`, `2y10d`.
 //!
-//! The rules keep two or three significant figures and are those of every Kubernetes server, because scripts
-//! compare and parse the `AGE` column.
+//! Mirrors `duration.HumanDuration` of apimachinery, with two or three significant figures: scripts compare and parse the
+//! `AGE` column.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -11,10 +11,10 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// The length of a span of whole seconds.
+/// Formats a duration in whole seconds.
 ///
-/// A span that is negative by less than two seconds counts as none, since the clocks of two machines may differ;
-/// more than that is `<invalid>`.
+/// A negative duration of less than two seconds counts as zero, because the clocks of two machines may differ. A longer
+/// negative duration is `<invalid>`.
 #[must_use]
 pub fn human(seconds: i64) -> String {
     match seconds {
@@ -32,7 +32,7 @@ pub fn human(seconds: i64) -> String {
     }
 }
 
-/// How long ago a timestamp was; `<unknown>` if there is none.
+/// Formats the time since a timestamp; `<unknown>` if it is missing.
 #[must_use]
 pub fn since(timestamp: Option<&Value>, now: Timestamp) -> String {
     match parse(timestamp) {
@@ -41,19 +41,19 @@ pub fn since(timestamp: Option<&Value>, now: Timestamp) -> String {
     }
 }
 
-/// How long ago an object was created.
+/// Formats the time since the creation of an object.
 #[must_use]
 pub fn age(object: &Value, now: Timestamp) -> String {
     since(object.pointer("/metadata/creationTimestamp"), now)
 }
 
-/// A timestamp field, if it is there and holds a timestamp.
+/// Parses a timestamp field. Returns `None` if it is missing or invalid.
 #[must_use]
 pub fn parse(timestamp: Option<&Value>) -> Option<Timestamp> {
     timestamp?.as_str()?.parse().ok()
 }
 
-/// The smaller unit is left out when it is zero.
+/// Formats two units, and omits the smaller unit if it is zero.
 fn two(large: i64, large_unit: &str, small: i64, small_unit: &str) -> String {
     if small == 0 {
         format!("{large}{large_unit}")
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_band_and_its_edges() {
+    fn durations_at_unit_boundaries() {
         for (seconds, text) in [
             (-2, "<invalid>"),
             (-1, "0s"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_second_are_cut_off_towards_zero() {
+    fn fractional_seconds_are_truncated() {
         let now: Timestamp = "2026-01-01T00:00:10Z".parse().unwrap();
         for (then, text) in [
             ("2026-01-01T00:00:08.100000Z", "1s"),

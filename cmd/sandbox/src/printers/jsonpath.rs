@@ -1,9 +1,9 @@
-//! The JSON paths of printer columns: `.a.b`, `.a['b']`, `.list[0]`, `[-1]`, `[1:3]`, `[*]`, `.*`, `..name`,
+//! JSON paths of printer columns: `.a.b`, `.a['b']`, `.list[0]`, `[-1]`, `[1:3]`, `[*]`, `.*`, `..name`,
 //! `['a','b']` and filters such as `.conditions[?(@.type=="Ready")].status`.
 //!
-//! Two dialects exist; this is the one of Kubernetes, with its corners: a dot in a key is escaped as `\.` (also
-//! inside `['a\.b']`), comparing values of different types is an error, and so is an index out of range. A missing
-//! key finds nothing and is not an error.
+//! This is the Kubernetes dialect (`k8s.io/client-go/util/jsonpath`): `\.` escapes a dot in a key (also inside
+//! `['a\.b']`), and comparing values of different types is an error, as is an index out of range. A missing key yields no
+//! value and is not an error.
 
 mod parse;
 
@@ -25,7 +25,7 @@ enum Step {
     Filter(Filter),
 }
 
-/// `[start:end:step]`; a single index has no end.
+/// `[start:end:step]`. A single index has no end.
 #[derive(Debug, Clone, PartialEq)]
 struct Slice {
     start: Option<i64>,
@@ -37,7 +37,7 @@ struct Slice {
 enum End {
     /// `[i]`: one element.
     Single,
-    /// `[i:]`: the rest.
+    /// `[i:]`: all elements from `i`.
     Rest,
     /// `[i:j]`.
     At(i64),
@@ -65,18 +65,18 @@ enum Operator {
     GreaterEqual,
 }
 
-/// The path cannot be followed in this object: an index out of range, values that do not compare.
+/// An evaluation error: an index out of range, or values that cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Unusable;
 
 impl JsonPath {
-    /// Parses a path; `None` if it is none.
+    /// Parses a path. Returns `None` if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         parse::steps(text).map(Self)
     }
 
-    /// The first value the path leads to: a column shows one.
+    /// Returns the first value that the path selects, because a column shows one value.
     #[must_use]
     pub fn first<'a>(&'a self, object: &'a Value) -> Option<&'a Value> {
         walk(&self.0, vec![object]).ok()?.into_iter().next()
@@ -133,7 +133,7 @@ fn children(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// A value and all that is below it, parents first, as far as they have something below.
+/// Collects a value and its descendants that have children, parents before children.
 fn descend<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
     let below = children(value);
     if !below.is_empty() {
@@ -209,7 +209,7 @@ impl Operand {
 
 impl Operator {
     fn holds(self, left: &Value, right: &Value) -> Result<bool, Unusable> {
-        // Whole and broken numbers do not compare, nor do values of different types.
+        // Integers and floats cannot be compared, and neither can values of different types.
         let order = match (left, right) {
             (Value::String(left), Value::String(right)) => left.cmp(right),
             (Value::Bool(left), Value::Bool(right)) if matches!(self, Self::Equal | Self::NotEqual) => {

@@ -1,4 +1,4 @@
-//! The table printer of each built-in kind: its columns, as the printers of a real API server have them.
+//! The table printers of built-in kinds, with the columns of the API server's printers.
 
 mod cells;
 mod event;
@@ -15,13 +15,13 @@ use crate::printers::custom;
 
 /// The columns of a resource.
 pub enum Printer {
-    /// Those of a CRD.
+    /// The columns of a CRD.
     Custom(custom::Columns),
-    /// Those of a built-in kind.
+    /// The columns of a built-in kind.
     BuiltIn(&'static [Column]),
 }
 
-/// For kinds without columns of their own. The real server sends the timestamp here, not the age.
+/// The columns of kinds without a printer. The API server sends the creation timestamp here, not the age.
 static PLAIN: &[Column] = &[NAME, CREATED];
 const CREATED: Column = column(
     "Created At",
@@ -37,7 +37,7 @@ const DESIRED: Column = integer("Desired", "/spec/replicas");
 const CURRENT: Column = integer("Current", "/status/replicas");
 const READY: Column = integer("Ready", "/status/readyReplicas");
 
-/// Group, kind, columns.
+/// Group, kind and columns.
 #[rustfmt::skip]
 static KINDS: &[(&str, &str, &[Column])] = &[
     ("", "ConfigMap", &[NAME, column("Data", Number(cells::entries)), AGE]),
@@ -92,7 +92,7 @@ static KINDS: &[(&str, &str, &[Column])] = &[
     ("autoscaling", "Scale", &[NAME, DESIRED, integer("Available", "/status/replicas"), AGE]),
     ("batch", "CronJob", &[
         NAME, column("Schedule", Text("/spec/schedule")), column("Timezone", TextOr("/spec/timeZone", "<none>")),
-        // The type is boolean; the cell is a word all the same.
+        // The column type is boolean, but the cell is a string.
         column("Suspend", Of(cells::suspend)).of_type("boolean"), column("Active", Count("/status/active")).of_type("integer"),
         column("Last Schedule", Since("/status/lastScheduleTime")), AGE,
         wide("Containers", Joined("/spec/jobTemplate/spec/template/spec/containers", "/name")),
@@ -132,13 +132,13 @@ static WEBHOOKS: &[Column] = &[
 ];
 
 impl Printer {
-    /// The printer of a built-in kind.
+    /// Returns the printer of a built-in kind.
     pub fn of(group: &str, kind: &str) -> Self {
         let found = KINDS.iter().find(|row| (row.0, row.1) == (group, kind));
         Self::BuiltIn(found.map_or(PLAIN, |row| row.2))
     }
 
-    /// `columnDefinitions`.
+    /// Returns the `columnDefinitions` of a table.
     pub fn definitions(&self) -> Value {
         match self {
             Self::Custom(columns) => columns.definitions().into(),
@@ -146,7 +146,7 @@ impl Printer {
         }
     }
 
-    /// The cells of one object, one for each column.
+    /// Returns the cells of one object, one for each column.
     pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         match self {
             Self::Custom(columns) => columns.cells(object, now),
@@ -154,7 +154,7 @@ impl Printer {
         }
     }
 
-    /// The conditions of a row: `Completed` for a pod that has ended.
+    /// Returns the conditions of a row: `Completed` for a pod that succeeded or failed.
     pub fn conditions(&self, object: &Value) -> Option<Value> {
         match self {
             Self::BuiltIn(columns) if std::ptr::eq(*columns, pod::POD) => pod::conditions(object),

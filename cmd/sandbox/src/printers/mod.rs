@@ -1,11 +1,11 @@
-//! The table printer: objects as rows of a `meta.k8s.io` Table, which `kubectl get` prints.
+//! The table printer: converts objects to rows of a `meta.k8s.io` Table, which `kubectl get` prints.
 //!
-//! Headings, types and cells are those of the real server, wide columns always included (clients hide them by
-//! priority). A resource is shown by its printer in `kinds`, a custom resource by the columns of its CRD, anything
-//! else by name and creation time. Cells are computed from the object as given: fields that are missing or of the
-//! wrong type show as empty, never as an error.
+//! Headings, types and cells match the API server. Wide columns are always included; clients hide them by priority. A
+//! printer in `kinds` defines the columns of a built-in kind, and the CRD defines the columns of a custom resource. All
+//! other kinds have a name and a creation time. Fields that are missing or have the wrong type print as empty cells, never
+//! as errors.
 //!
-//! A `Status` is not an object of a resource and is never sent as a Table; callers answer it as it is.
+//! A `Status` is not an object of a resource and is never sent as a Table. Callers send it unchanged.
 
 mod column;
 mod custom;
@@ -23,12 +23,12 @@ use crate::endpoints::negotiate::MetaVersion;
 use crate::endpoints::partial;
 use crate::resource::Resource;
 
-/// The objects in the rows of a table: the query parameter `includeObject`.
+/// The query parameter `includeObject`: the object in each row of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IncludeObject {
-    /// Nothing.
+    /// No object.
     None,
-    /// The object's metadata.
+    /// The metadata of the object.
     #[default]
     Metadata,
     /// The whole object.
@@ -36,7 +36,7 @@ pub enum IncludeObject {
 }
 
 impl IncludeObject {
-    /// Reads the query parameter; the error is the message of a 400.
+    /// Parses the query parameter. The error is the message of a 400.
     pub fn parse(parameter: Option<&str>) -> Result<Self, String> {
         match parameter {
             None | Some("" | "Metadata") => Ok(Self::Metadata),
@@ -50,28 +50,28 @@ impl IncludeObject {
     }
 }
 
-/// How a table is to look, and the time that ages are counted from.
+/// The options of a table, including the current time for ages.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Version of the Table itself, as negotiated.
+    /// The negotiated version of the Table.
     pub version: MetaVersion,
-    /// The objects in the rows.
+    /// The object in each row.
     pub include: IncludeObject,
-    /// The present.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// The table of a list, or of a single object if there is no list metadata (its resourceVersion then is the
-/// table's).
+/// Renders the table of a list, or of a single object if `list_meta` is `None`. The table of a single object has the
+/// `resourceVersion` of that object.
 #[must_use]
 pub fn render(res: &Resource, items: &[Value], list_meta: Option<Value>, options: &Options) -> Value {
     table(res, items, list_meta, options, true)
 }
 
-/// The table of one watch event. Only the first of a watch carries the column definitions.
+/// Renders the table of one watch event. Only the first event of a watch has column definitions.
 ///
-/// A bookmark is a row like any other, with the cells of an object that has nothing but a resourceVersion. The
-/// bookmark that ends the initial events carries its metadata whatever was asked for, since the mark is in there.
+/// A bookmark is a row with the cells of an object that has only a `resourceVersion`. The bookmark that ends the initial
+/// events always includes its metadata, because the `k8s.io/initial-events-end` annotation is part of it.
 #[must_use]
 pub fn render_event(res: &Resource, object: &Value, first: bool, options: &Options) -> Value {
     let mut options = *options;
@@ -92,7 +92,7 @@ fn table(
     headings: bool,
 ) -> Value {
     let printer = match (&res.custom, items) {
-        // The scale subresource answers with an object of another kind than its resource.
+        // The scale subresource returns an object of another kind than its resource.
         (_, [only]) if only["kind"] == "Scale" && only["apiVersion"] == "autoscaling/v1" => {
             Printer::of("autoscaling", "Scale")
         }

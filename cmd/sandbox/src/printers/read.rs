@@ -1,15 +1,15 @@
-//! Reading fields of an object that may be missing or of the wrong type: both read as the type's zero.
+//! Accessors for fields that may be missing or have the wrong type. Both return the zero value of the type.
 //!
 //! Paths are JSON pointers (`/status/phase`).
 
 use serde_json::Value;
 
-/// A string, or an empty one.
+/// Returns a string, or an empty string.
 pub fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     object.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A string, or what stands for none.
+/// Returns a string, or `none` if it is empty.
 pub fn text_or<'a>(object: &'a Value, path: &str, none: &'a str) -> &'a str {
     match text(object, path) {
         "" => none,
@@ -17,17 +17,17 @@ pub fn text_or<'a>(object: &'a Value, path: &str, none: &'a str) -> &'a str {
     }
 }
 
-/// A whole number, or 0.
+/// Returns an integer, or 0.
 pub fn int(object: &Value, path: &str) -> i64 {
     object.pointer(path).and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// A boolean, or false.
+/// Returns a boolean, or false.
 pub fn flag(object: &Value, path: &str) -> bool {
     object.pointer(path).and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// The items of a list, or none.
+/// Returns the items of a list, or an empty slice.
 pub fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
     object
         .pointer(path)
@@ -35,7 +35,7 @@ pub fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// How many entries a list or a map has.
+/// Returns the number of entries of a list or map.
 pub fn count(object: &Value, path: &str) -> usize {
     match object.pointer(path) {
         Some(Value::Array(items)) => items.len(),
@@ -44,7 +44,7 @@ pub fn count(object: &Value, path: &str) -> usize {
     }
 }
 
-/// A quantity or an int-or-string as it is written.
+/// Formats a quantity or an int-or-string.
 pub fn scalar(object: &Value, path: &str) -> Option<String> {
     match object.pointer(path)? {
         Value::String(text) => Some(text.clone()),
@@ -53,7 +53,7 @@ pub fn scalar(object: &Value, path: &str) -> Option<String> {
     }
 }
 
-/// The status of the first condition of a type, or an empty string.
+/// Returns the status of the first condition of a type, or an empty string.
 pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
     list(object, "/status/conditions")
         .iter()
@@ -61,14 +61,14 @@ pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
         .map_or("", |condition| text(condition, "/status"))
 }
 
-/// Whether an object is marked for deletion.
+/// Reports whether the object is terminating.
 pub fn terminating(object: &Value) -> bool {
     object
         .pointer("/metadata/deletionTimestamp")
         .is_some_and(|at| !at.is_null())
 }
 
-/// One field of all items of a list, joined by commas.
+/// Joins one field of all items of a list with commas.
 pub fn joined(items: &[Value], path: &str) -> String {
     items
         .iter()

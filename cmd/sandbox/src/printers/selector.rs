@@ -1,4 +1,4 @@
-//! Label sets and label selectors in their one-line form, keys in alphabetical order.
+//! Label sets and label selectors in one-line form, sorted by key.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::printers::read::{list, text};
 
-/// A map of labels as `a=1,b=2`; `<none>` if there are none.
+/// Formats a map of labels as `a=1,b=2`; `<none>` if it is empty.
 pub fn labels(map: Option<&Value>) -> String {
     none_if_empty(
         pairs(map)
@@ -16,12 +16,12 @@ pub fn labels(map: Option<&Value>) -> String {
     )
 }
 
-/// A label selector as `a=1,b in (2,3),!c`; `<none>` if it selects everything or nothing.
+/// Formats a label selector as `a=1,b in (2,3),!c`; `<none>` if it selects everything or nothing.
 pub fn selector(selector: Option<&Value>) -> String {
     plain(selector).map_or_else(|| "<error>".to_owned(), none_if_empty)
 }
 
-/// A label selector in the same form, empty if it selects everything or nothing; `None` if an operator is unknown.
+/// Formats a label selector; empty if it selects everything or nothing. Returns `None` if an operator is unknown.
 pub fn plain(selector: Option<&Value>) -> Option<String> {
     let selector = selector.unwrap_or(&Value::Null);
     let equal = pairs(selector.pointer("/matchLabels"))
@@ -38,7 +38,7 @@ pub fn plain(selector: Option<&Value>) -> Option<String> {
     )
 }
 
-/// One match expression: its key to sort by, and its text.
+/// Returns the key of a match expression, for sorting, and its text.
 fn requirement(expression: &Value) -> Option<(String, String)> {
     let key = text(expression, "/key");
     let mut values: Vec<&str> = list(expression, "/values")
@@ -57,7 +57,7 @@ fn requirement(expression: &Value) -> Option<(String, String)> {
     Some((key.to_owned(), text))
 }
 
-/// Sorted here, since the order of a JSON map depends on how the JSON library was built.
+/// Returns the labels sorted by key. The order of a JSON map depends on the features of `serde_json`.
 fn pairs(map: Option<&Value>) -> impl Iterator<Item = (&str, &str)> {
     let sorted: BTreeMap<&str, &str> = map
         .and_then(Value::as_object)
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requirements_are_sorted_by_key_and_their_values_too() {
+    fn requirements_and_values_are_sorted() {
         let all = json!({
             "matchLabels": {"app": "x"},
             "matchExpressions": [
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_match_and_nothing_to_understand() {
+    fn empty_and_unknown_selectors() {
         assert_eq!(selector(None), "<none>");
         assert_eq!(selector(Some(&json!({}))), "<none>");
         assert_eq!(plain(Some(&json!({}))).as_deref(), Some(""));

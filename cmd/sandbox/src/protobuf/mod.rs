@@ -1,9 +1,9 @@
-//! Bodies in Kubernetes' protobuf form, turned into JSON trees.
+//! Decoding of request bodies in the Kubernetes protobuf encoding (`runtime.Unknown`) to JSON trees.
 //!
-//! Newer `kubectl` sends what it makes up itself (`kubectl create deployment`, an eviction) in protobuf, and does not fall
-//! back to JSON; controllers written in Go send everything so. So bodies of all built-in kinds are read; answers are
-//! JSON, which every client takes. The shape of the messages comes from the schema, the numbers of their fields from a
-//! table that has all of them. A number that is not there is of a newer API, and passed over as the real server does.
+//! Recent `kubectl` versions send the objects that they generate (`kubectl create deployment`, an eviction) as protobuf
+//! without a fallback to JSON, and controllers written in Go send all objects as protobuf. The decoder supports all
+//! built-in kinds. Responses are JSON, which every client accepts. The schema gives the types of the fields, and a table
+//! gives their numbers. An unknown number belongs to a newer API and is skipped, as on the API server.
 
 mod wire;
 
@@ -15,35 +15,35 @@ use crate::generated::field_name;
 use crate::schema::{self, Type, TypeRef};
 use wire::{Content, fields};
 
-/// The media type.
+/// The media type of the encoding.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
 /// The prefix of every body.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Why a body could not be read.
+/// The reason why a body could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
-    /// It is not a message of Kubernetes.
+    /// The body is not a Kubernetes protobuf message.
     #[error("{0}")]
     Foreign(&'static str),
-    /// It is cut off, or not of this kind.
+    /// The message is truncated, or does not match the kind.
     #[error("{0}")]
     Malformed(&'static str),
-    /// The kind, or one of its fields, is none that we can read.
+    /// The kind, or one of its fields, is not supported.
     #[error("{0} is not understood in protobuf here: send JSON instead")]
     Unknown(String),
 }
 
 type Result<T> = std::result::Result<T, ProtobufError>;
 
-/// Whether a `Content-Type` names this form.
+/// Reports whether a `Content-Type` names this encoding.
 #[must_use]
 pub fn is_protobuf(content_type: &str) -> bool {
     content_type.split(';').next().unwrap_or_default().trim() == MEDIA_TYPE
 }
 
-/// Reads a body: the envelope, and the object in it. `default` is the kind of the path, for an envelope without one.
+/// Decodes a body: the envelope and its object. `default` is the kind of the request path, for an envelope without a kind.
 pub fn decode(body: &[u8], default: (&str, &str)) -> Result<Value> {
     let envelope = match body.strip_prefix(MAGIC) {
         None if body.is_empty() => return Err(ProtobufError::Foreign("empty data")),
@@ -74,7 +74,7 @@ pub fn decode(body: &[u8], default: (&str, &str)) -> Result<Value> {
     if api_version.is_empty() && kind.is_empty() {
         (api_version, kind) = (default.0.to_owned(), default.1.to_owned());
     }
-    // Every version has options of its own, and they are all the same.
+    // Every API version has its own copy of the options types; all copies are equal.
     let schema = match kind.as_str() {
         "DeleteOptions" => schema::delete_options(),
         _ => schema::builtin(&api_version, &kind),
@@ -89,21 +89,21 @@ pub fn decode(body: &[u8], default: (&str, &str)) -> Result<Value> {
     Ok(object)
 }
 
-/// An object of a type of the schema.
+/// Decodes a message of a schema type.
 fn message(schema: TypeRef, bytes: &[u8]) -> Result<Value> {
     let mut map = Map::new();
     merge_into(&mut map, schema, schema.short_name(), bytes)?;
     Ok(Value::Object(map))
 }
 
-/// Adds the fields of a message that is numbered as `numbered` to an object of a type of the schema.
+/// Merges the fields of a message into an object of a schema type. `numbered` names the table of field numbers.
 fn merge_into(map: &mut Map<String, Value>, schema: TypeRef, numbered: &str, bytes: &[u8]) -> Result<()> {
     for field in fields(bytes) {
         let (number, content) = field?;
         let Some(name) = field_name(numbered, number) else {
             continue;
         };
-        // A struct that JSON shows as part of its parent.
+        // A struct that is inlined into its parent in JSON.
         if let Some(part) = name.strip_prefix('=') {
             merge_into(map, schema, part, content.bytes()?)?;
             continue;
@@ -138,7 +138,7 @@ fn merge_into(map: &mut Map<String, Value>, schema: TypeRef, numbered: &str, byt
 }
 
 fn entry(item: &Type, bytes: &[u8]) -> Result<(String, Value)> {
-    // A part that is left out has its zero value.
+    // An omitted key or value has its zero value.
     let (mut key, mut content) = (String::new(), Content::Bytes(&[]));
     for field in fields(bytes) {
         match field? {
@@ -150,7 +150,7 @@ fn entry(item: &Type, bytes: &[u8]) -> Result<(String, Value)> {
     Ok((key, value(item, content)?))
 }
 
-/// One value; `Null` stands for one that JSON leaves out.
+/// Decodes one value. `Null` stands for a value that JSON omits.
 fn value(ty: &Type, content: Content<'_>) -> Result<Value> {
     Ok(match ty {
         Type::String => utf8(content.bytes()?)?.into(),
@@ -173,7 +173,7 @@ fn value(ty: &Type, content: Content<'_>) -> Result<Value> {
             None => return Err(ProtobufError::Unknown((*name).to_owned())),
         },
         Type::Number => f64::from_bits(content.integer()?.cast_unsigned()).into(),
-        // Where a list stands in a map, it is a message with the items.
+        // A list inside a map is a message with the items.
         Type::List(item) => {
             let items = fields(content.bytes()?).filter_map(|field| match field {
                 Ok((1, content)) => Some(value(item, content)),
@@ -188,7 +188,7 @@ fn value(ty: &Type, content: Content<'_>) -> Result<Value> {
     })
 }
 
-/// Any JSON, as a message with its text.
+/// Decodes raw JSON: a message that contains the JSON text.
 fn raw(bytes: &[u8]) -> Result<Value> {
     for field in fields(bytes) {
         if let (1, Content::Bytes(text)) = field? {
@@ -199,7 +199,7 @@ fn raw(bytes: &[u8]) -> Result<Value> {
     Ok(json!({}))
 }
 
-/// A schema or something else, in the schema of a CRD: either has a field of its own, and the schema goes first.
+/// Decodes a union in a CRD schema: each alternative has its own field, and the schema is the first.
 fn one_of(types: &[Type], bytes: &[u8]) -> Result<Value> {
     let schema = types.iter().find(|ty| matches!(ty, Type::Object(_)));
     let list = types.iter().find_map(|ty| match ty {
@@ -222,7 +222,7 @@ fn one_of(types: &[Type], bytes: &[u8]) -> Result<Value> {
     })
 }
 
-/// Type 0 is the number in field 2, type 1 the text in field 3.
+/// Decodes an `IntOrString`: type 0 is the number in field 2, type 1 is the string in field 3.
 fn int_or_string(bytes: &[u8]) -> Result<Value> {
     let (mut is_text, mut number, mut text) = (false, 0, String::new());
     for field in fields(bytes) {
@@ -236,7 +236,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value> {
     Ok(if is_text { text.into() } else { number.into() })
 }
 
-/// Seconds and nanoseconds; the zero time is none at all.
+/// Decodes seconds and nanoseconds. The zero time is null.
 fn time(bytes: &[u8]) -> Result<Value> {
     let (mut seconds, mut nanos) = (0, 0);
     for field in fields(bytes) {

@@ -1,4 +1,4 @@
-//! Bodies as a client writes them, built by hand.
+//! Tests with request bodies that are encoded by hand.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn varint(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// A length-delimited field.
+/// Encodes a length-delimited field.
 fn part(number: u64, content: &[u8]) -> Vec<u8> {
     [
         &varint(number << 3 | 2)[..],
@@ -57,7 +57,7 @@ fn reads_lists_numbers_and_int_or_string() {
 }
 
 #[test]
-fn reads_parts_that_json_shows_in_their_parents() {
+fn reads_inlined_structs() {
     let volume = [part(1, b"v"), part(2, &part(19, &part(1, &part(1, b"settings"))))].concat();
     let pod = body("v1", "Pod", &part(2, &part(1, &volume)));
     let volumes = json!([{"name": "v", "configMap": {"name": "settings"}}]);
@@ -92,9 +92,9 @@ fn reads_lists_in_maps_and_raw_json() {
     ));
 }
 
-/// Numbers, choices and JSON are only in the schemas of CRDs.
+/// Only CRD schemas contain floating-point numbers, alternatives and raw JSON.
 #[test]
-fn reads_the_schema_of_a_crd() {
+fn reads_crd_schema() {
     let maximum = [varint(9 << 3 | 1), 2.5_f64.to_le_bytes().to_vec()].concat();
     let number_type = [part(5, b"number"), maximum, part(8, &part(1, b"7"))].concat();
     let text_type = part(5, b"string");
@@ -149,7 +149,7 @@ fn unknown_kind_is_rejected_and_unknown_field_is_skipped() {
 
 proptest! {
     #[test]
-    fn garbage_is_refused_or_read_but_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = decode(&[MAGIC, &bytes].concat(), ("v1", "ConfigMap"));
         let _ = decode(&body("v1", "Pod", &bytes), ("", ""));
         let crd = body("apiextensions.k8s.io/v1", "CustomResourceDefinition", &part(2, &part(7, &part(4, &part(1, &bytes)))));

@@ -1,4 +1,4 @@
-//! The wire format: numbered fields, one after the other.
+//! The protobuf wire format: a sequence of numbered fields.
 
 use super::{ProtobufError, Result};
 
@@ -14,7 +14,7 @@ pub(super) enum Content<'a> {
 impl<'a> Content<'a> {
     pub fn integer(self) -> Result<i64> {
         match self {
-            // Negative numbers are written in two's complement.
+            // Negative numbers are encoded in two's complement.
             Self::Integer(n) => Ok(n.cast_signed()),
             Self::Bytes(_) => Err(ProtobufError::Malformed(
                 "there are bytes where a number is expected",
@@ -32,7 +32,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The fields of a message, in order. Ends after the first error.
+/// Returns the fields of a message in order. Ends after the first error.
 pub(super) fn fields(mut bytes: &[u8]) -> impl Iterator<Item = Result<(u32, Content<'_>)>> {
     std::iter::from_fn(move || {
         if bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Field selectors: `metadata.name=web,status.phase!=Running`, with `\` before `,`, `=` and `\` in values.
+//! Field selectors: `metadata.name=web,status.phase!=Running`. Values escape `,`, `=` and `\` with `\`.
 
 use super::SelectorError;
 
@@ -16,7 +16,7 @@ struct Term {
 }
 
 impl FieldSelector {
-    /// Reads the text of a selector; `check` refuses fields that this resource cannot be selected by.
+    /// Parses a field selector. `check` rejects fields that the resource does not support.
     pub fn parse(
         text: &str,
         check: impl Fn(&str) -> Result<(), SelectorError>,
@@ -39,7 +39,7 @@ impl FieldSelector {
         Ok(Self { terms })
     }
 
-    /// Only the object of this name.
+    /// Returns a selector for the object with this name.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self {
@@ -51,27 +51,27 @@ impl FieldSelector {
         }
     }
 
-    /// Both selectors at once.
+    /// Returns the conjunction of both selectors.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.terms.extend(other.terms);
         self
     }
 
-    /// Whether all comparisons hold; `value` returns the value of a field, empty if it is not set.
+    /// Reports whether all comparisons hold. `value` returns the value of a field, or an empty string if it is not set.
     #[must_use]
     pub fn matches(&self, value: impl Fn(&str) -> String) -> bool {
         let holds = |term: &Term| (value(&term.field) == term.value) == term.equal;
         self.terms.iter().all(holds)
     }
 
-    /// Whether a comparison names one of these fields.
+    /// Reports whether a comparison uses one of these fields.
     #[must_use]
     pub fn names_any(&self, fields: &[String]) -> bool {
         self.terms.iter().any(|term| fields.contains(&term.field))
     }
 
-    /// The one name that is selected, if there is one.
+    /// Returns the name if the selector selects a single name.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         let term = self
@@ -81,7 +81,7 @@ impl FieldSelector {
         Some(term.value.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// Whether there is nothing to compare.
+    /// Reports whether the selector has no comparisons.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.terms.is_empty()
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_and_treats_missing_as_empty() {
+    fn missing_field_compares_as_empty() {
         let value = |field: &str| if field == "metadata.name" { "a,b" } else { "" }.to_owned();
         for (text, expected) in [
             ("", true),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_unknown_fields_and_bad_syntax() {
+    fn unknown_field_and_bad_syntax_are_rejected() {
         for text in [
             "spec.foo=1",
             "metadata.name",

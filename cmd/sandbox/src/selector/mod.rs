@@ -1,4 +1,4 @@
-//! Label and field selectors: which objects a list or watch is about.
+//! Label selectors and field selectors of list and watch requests.
 
 mod field;
 mod label;
@@ -12,24 +12,24 @@ use crate::storage::Object;
 pub use field::FieldSelector;
 pub use label::{LabelSelector, from_json as label_selector_from_json};
 
-/// Why a selector was not understood; the message is the API's.
+/// A parse error of a selector, with the message of the API server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SelectorError(pub String);
 
-/// Both selectors of a request.
+/// The label selector and the field selector of a request.
 #[derive(Debug, Clone, Default)]
 pub struct Selector {
-    /// Of labels.
+    /// The label selector; the default selects everything.
     pub labels: LabelSelector,
-    /// Of fields.
+    /// The field selector; the default selects everything.
     pub fields: FieldSelector,
-    /// The custom resource, if the field selector names one of its `selectableFields`.
+    /// The custom resource, if the field selector uses one of its `selectableFields`.
     pub custom: Option<Arc<Resource>>,
 }
 
 impl Selector {
-    /// Whether the object is selected.
+    /// Reports whether both selectors match the object.
     #[must_use]
     pub fn matches(&self, object: &Object) -> bool {
         self.labels.matches(&object.labels)
@@ -43,14 +43,14 @@ impl Selector {
             }
     }
 
-    /// Whether everything is selected.
+    /// Reports whether the selector selects all objects.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_everything()
     }
 }
 
-/// A field that is not set compares as the empty string.
+/// Returns the value of a field, or an empty string if it is not set.
 fn find(fields: &[(&'static str, String)], name: &str) -> String {
     let field = fields.iter().find(|(field, _)| *field == name);
     field.map(|(_, value)| value.clone()).unwrap_or_default()

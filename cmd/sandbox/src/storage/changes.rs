@@ -1,13 +1,13 @@
-//! A change counter that wakes its readers in the order in which they began to wait.
+//! A change counter that wakes its readers in the order in which they started waiting.
 //!
-//! `tokio::sync::watch` wakes several receivers in random order; a run must be repeatable from its seed.
+//! `tokio::sync::watch` wakes receivers in random order, but a run must be reproducible from its seed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
-/// The writing side. Clones count the same changes.
+/// The sender of changes. Clones share one counter.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes(Arc<Inner>);
 
@@ -17,7 +17,7 @@ struct Inner {
     notify: Notify,
 }
 
-/// The reading side.
+/// The receiver of changes.
 #[derive(Debug)]
 pub struct Changed {
     changes: Changes,
@@ -25,7 +25,7 @@ pub struct Changed {
 }
 
 impl Changes {
-    /// Counts a change, and wakes all readers.
+    /// Increments the counter and wakes all readers.
     pub(crate) fn bump(&self) {
         self.0.count.fetch_add(1, Ordering::AcqRel);
         self.0.notify.notify_waiters();
@@ -50,10 +50,10 @@ impl Changed {
         self.seen = self.changes.count();
     }
 
-    /// Waits for a change that was not seen.
+    /// Waits for an unseen change.
     pub(crate) async fn changed(&mut self) {
         loop {
-            // Before the count is read: a change between the two is not missed.
+            // Registers before reading the counter, so that a change in between is not missed.
             let notified = self.changes.0.notify.notified();
             let count = self.changes.count();
             if count != self.seen {

@@ -1,7 +1,7 @@
 //! The changes of one collection, oldest first, bounded in number and bytes.
 //!
-//! It is the only record of the past: watches read forward in it, lists at an old revision walk backward in it.
-//! Dropping its oldest entry is what compaction is.
+//! The history is the only record of past states: watches read it forward, and lists at an old revision read it backward.
+//! Compaction drops its oldest entries.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::storage::object::Object;
 pub struct Change {
     /// The revision of the write.
     pub revision: u64,
-    /// The version before, unless it was created.
+    /// The previous version; `None` for a create.
     pub before: Option<Arc<Object>>,
-    /// The version after, unless it was removed.
+    /// The new version; `None` for a delete.
     pub after: Option<Arc<Object>>,
-    /// The last state with the revision of its removal, if it was removed.
+    /// The last state with the revision of the delete; `None` for other changes.
     pub removed: Option<Arc<Object>>,
 }
 
 impl Change {
-    /// The key of the object.
+    /// Returns the key of the object.
     #[must_use]
     pub fn key(&self) -> &str {
         [&self.after, &self.removed, &self.before]
@@ -33,18 +33,18 @@ impl Change {
     }
 
     fn weight(&self) -> usize {
-        // The change keeps the replaced version, which counts as much.
+        // The change retains the replaced version, so both versions count.
         let kept = [&self.before, &self.after, &self.removed];
         kept.into_iter().flatten().map(|o| o.weight()).sum::<usize>() + size_of::<Self>()
     }
 }
 
-/// How much history is kept per collection.
+/// The history limits of each collection.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Changes.
+    /// The maximum number of changes.
     pub entries: usize,
-    /// Bytes.
+    /// The maximum memory of the changes, in bytes.
     pub bytes: usize,
 }
 
@@ -57,12 +57,12 @@ impl Default for Limits {
     }
 }
 
-/// The bounded log.
+/// The bounded log of changes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
     changes: VecDeque<Arc<Change>>,
     bytes: usize,
-    /// The newest revision that is no longer in the log: every later change is.
+    /// The newest revision that was compacted. The log contains every later change.
     pub compacted: u64,
 }
 
@@ -70,7 +70,7 @@ impl History {
     pub fn push(&mut self, change: Change, limits: Limits) {
         self.bytes += change.weight();
         self.changes.push_back(Arc::new(change));
-        // The newest change stays, however large it is: its watchers have yet to see it.
+        // The newest change is always retained, because watchers still have to receive it.
         while self.changes.len() > 1 && (self.changes.len() > limits.entries || self.bytes > limits.bytes) {
             self.drop_oldest();
         }
@@ -90,7 +90,7 @@ impl History {
         }
     }
 
-    /// Changes after `revision`, oldest first.
+    /// Returns the changes after `revision`, oldest first.
     pub fn after(&self, revision: u64) -> impl DoubleEndedIterator<Item = &Arc<Change>> {
         let start = self.changes.partition_point(|c| c.revision <= revision);
         self.changes.range(start..)

@@ -1,15 +1,15 @@
-//! How far one API service's watch cache is behind the store.
+//! The lag of one API server's watch cache behind the store.
 //!
-//! Behind a load balancer, API servers answer from caches of different age: a client may see a newer state first and
-//! an older one next. An API service that is held shows watches, and reads that accept a cached state, a past of our choosing;
-//! writes and reads of the present are never held.
+//! API servers behind a load balancer answer from watch caches of different age: a client may first read a newer state and
+//! then an older one. While an API server lags, its watches and its reads from the cache return the state at a chosen
+//! revision. Writes and quorum reads never lag.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::storage::changes::{Changed, Changes};
 
-/// See the module's contract. A fresh one holds nothing.
+/// The revisions at which a watch cache lags. The default has no lag.
 #[derive(Debug, Default)]
 pub struct Lag {
     held: Mutex<Held>,
@@ -23,24 +23,24 @@ struct Held {
 }
 
 impl Lag {
-    /// Shows everything as it was at `revision`, until told otherwise.
+    /// Stops the cache of all collections at `revision` until [`Lag::release`].
     pub fn hold_all_at(&self, revision: u64) {
         self.change(|held| held.all = Some(revision));
     }
 
-    /// Shows one collection (`pods`, `deployments.apps`) as it was at `revision`.
+    /// Stops the cache of one collection (`pods`, `deployments.apps`) at `revision`.
     pub fn hold_at(&self, collection: &str, revision: u64) {
         self.change(|held| {
             held.collections.insert(collection.to_owned(), revision);
         });
     }
 
-    /// Catches up with the store.
+    /// Ends the lag of all collections.
     pub fn release(&self) {
         self.change(|held| *held = Held::default());
     }
 
-    /// The revision that is shown of a collection when the store is at `newest`.
+    /// Returns the visible revision of a collection when the store is at `newest`.
     #[must_use]
     pub fn visible(&self, collection: &str, newest: u64) -> u64 {
         let held = self.held();
@@ -48,7 +48,7 @@ impl Lag {
         of_collection.into_iter().chain(held.all).fold(newest, u64::min)
     }
 
-    /// Wakes its reader when something is held or released.
+    /// Returns a reader that wakes when the lag changes.
     pub(crate) fn subscribe(&self) -> Changed {
         self.moved.subscribe()
     }

@@ -1,14 +1,14 @@
-//! The store: every object of every collection, one revision counter, a bounded history.
+//! The store: all objects of all collections, one revision counter, and a bounded history.
 //!
-//! Mirrors etcd and the etcd3 store in front of it; the watch cache (cacher) reads from the same history.
+//! Mirrors etcd and the etcd3 store in front of it. The watch cache (cacher) reads from the same history.
 //!
-//! Promises:
-//! - every write that changes something takes the next revision, and revisions are never used twice;
-//! - a write names the version that it replaces, and fails if that is no longer the present one;
-//! - reads see a state that existed at exactly one revision, the present one or any that is still retained;
-//! - reading the changes after the revision of such a read gives every later state, in order, without gap.
+//! Guarantees:
+//! - every write that changes an object gets the next revision, and revisions are never reused;
+//! - a write names the version that it replaces, and fails if that is not the current version;
+//! - a read returns the state at exactly one revision, either the current one or a retained one;
+//! - the changes after the revision of a read contain every later state, in order and without gaps.
 //!
-//! It knows nothing of kinds, schemas or policies, and it never blocks: [`Store::subscribe`] wakes a caller on changes.
+//! The store does not know kinds, schemas or policies, and never blocks: [`Store::subscribe`] wakes readers on changes.
 
 pub(crate) mod changes;
 mod history;
@@ -26,22 +26,22 @@ pub use history::{Change, Limits};
 pub(crate) use object::write;
 pub use object::{Draft, Object};
 
-/// Why a write or a read of the past was refused.
+/// The reason why a write, or a read at an old revision, failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The key is taken.
+    /// The key already exists.
     #[error("the key exists already")]
     Exists,
-    /// There is no such key.
+    /// The key was not found.
     #[error("there is no such key")]
     Missing,
-    /// The present version is another than the one named.
+    /// Conflict: the current version is not the expected version.
     #[error("the object has changed since it was read")]
     Changed,
-    /// The condition of the write did not hold at commit.
+    /// A guard of the write failed at commit.
     #[error("the condition of the write does not hold")]
     Refused,
-    /// That revision is no longer retained.
+    /// The revision was compacted.
     #[error("revision {asked} has been compacted; the oldest retained is {oldest}")]
     Compacted {
         /// The requested revision.
@@ -51,36 +51,36 @@ pub enum StoreError {
     },
 }
 
-/// The present content of a range of keys, and the revision at which it is exact.
+/// The objects of a key range at one revision.
 pub struct Snapshot {
-    /// Objects in the order of their keys.
+    /// The objects, sorted by key.
     pub objects: Vec<Arc<Object>>,
-    /// The revision.
+    /// The revision at which the snapshot is exact.
     pub revision: u64,
 }
 
-/// A condition that is checked in the same critical section as the write: this object must pass this test.
+/// A precondition on another object, checked in the same critical section as the write.
 pub struct Guard<'a> {
-    /// Collection of the other object.
+    /// The collection of the other object.
     pub collection: &'a str,
-    /// Its key.
+    /// The key of the other object.
     pub key: &'a str,
-    /// The test that it must pass.
+    /// The predicate on the other object; `None` if that object does not exist.
     pub holds: &'a dyn Fn(Option<&Object>) -> bool,
 }
 
-/// See the module's contract.
+/// A store of versioned objects. The module documentation lists its guarantees.
 pub struct Store {
     inner: Mutex<Inner>,
     limits: Limits,
-    /// Changes on every commit, whatever the collection.
+    /// Counts the commits to all collections.
     newest: Changes,
 }
 
 struct Inner {
-    /// Shared with every fork; the first write after a fork copies the part that it changes.
+    /// Shared with every fork. The first write after a fork copies the part that it changes.
     state: Arc<State>,
-    /// Per collection, a counter that every commit advances.
+    /// The commit counter of each collection.
     wakes: BTreeMap<String, Changes>,
 }
 
@@ -97,10 +97,10 @@ struct Collection {
 }
 
 impl Store {
-    /// An empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        // Clients take "0" for "any version", so the first write must not be there.
+        // Clients interpret resourceVersion "0" as "any version", so the first write must have a higher revision.
         let state = State {
             revision: 1,
             collections: BTreeMap::new(),
@@ -117,14 +117,14 @@ impl Store {
         }
     }
 
-    /// An independent store with the same objects, history and revision. Takes constant time: both share the state until
+    /// Returns an independent store with the same objects, history and revision, in constant time: both share the state until
     /// one of them writes.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self::with_state(self.lock().state.clone(), self.limits)
     }
 
-    /// Every object, by collection, and the revision at which that is exact.
+    /// Returns all objects by collection, and the revision at which they are exact.
     #[must_use]
     pub fn dump(&self) -> (BTreeMap<String, Vec<Arc<Object>>>, u64) {
         let state = self.lock().state.clone();
@@ -134,8 +134,8 @@ impl Store {
         (all.collect(), state.revision)
     }
 
-    /// Replaces all content by `objects` (collection, key, revision, object) at `revision`, without a history. Watches
-    /// that are open end.
+    /// Replaces all content with `objects` (collection, key, revision, object) at `revision`, with an empty history. Open
+    /// watches end.
     pub fn load(&self, objects: Vec<(String, String, u64, Draft)>, revision: u64) {
         let mut collections: BTreeMap<String, Collection> = BTreeMap::new();
         let mut inner = self.lock();
@@ -161,13 +161,13 @@ impl Store {
         self.newest.bump();
     }
 
-    /// The revision of the last write.
+    /// Returns the revision of the last write.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.lock().state.revision
     }
 
-    /// The present version of an object.
+    /// Returns the current version of an object.
     #[must_use]
     pub fn get(&self, collection: &str, key: &str) -> Option<Arc<Object>> {
         self.lock()
@@ -179,7 +179,7 @@ impl Store {
             .cloned()
     }
 
-    /// The version that an object had at `revision`.
+    /// Returns the version of an object at `revision`.
     pub fn get_at(
         &self,
         collection: &str,
@@ -198,7 +198,7 @@ impl Store {
         })
     }
 
-    /// Creates an object under a free key.
+    /// Creates an object. Fails if the key already exists.
     pub fn create(
         &self,
         collection: &str,
@@ -245,7 +245,7 @@ impl Store {
         Ok(object)
     }
 
-    /// Removes the version `expected` of an object; `last` is the state that watchers are told.
+    /// Removes the version `expected` of an object. Watchers receive `last` as its final state.
     pub fn remove(
         &self,
         collection: &str,
@@ -297,7 +297,7 @@ impl Store {
         self.newest.bump();
     }
 
-    /// Everything under `prefix` from key `start` on, now or as it was at revision `at`.
+    /// Returns the objects under `prefix`, starting at key `start`, now or at revision `at`.
     pub fn snapshot(
         &self,
         collection: &str,
@@ -341,7 +341,7 @@ impl Store {
         })
     }
 
-    /// Up to `max` changes of a collection after `revision`, and the revision up to which that is all there is.
+    /// Returns up to `max` changes of a collection after `revision`, and the revision up to which they are complete.
     pub fn changes(
         &self,
         collection: &str,
@@ -362,7 +362,7 @@ impl Store {
         Ok((changes, known))
     }
 
-    /// Whether there is any object under a prefix now.
+    /// Reports whether any object exists under a prefix.
     #[must_use]
     pub fn has_any(&self, collection: &str, prefix: &str) -> bool {
         let inner = self.lock();
@@ -376,7 +376,7 @@ impl Store {
         first.is_some_and(|(key, _)| key.starts_with(prefix))
     }
 
-    /// The oldest revision after which every change of the collection is known.
+    /// Returns the oldest revision after which all changes of the collection are retained.
     #[must_use]
     pub fn compacted(&self, collection: &str) -> u64 {
         self.lock()
@@ -386,7 +386,7 @@ impl Store {
             .map_or(0, |c| c.history.compacted)
     }
 
-    /// Wakes its reader on every change of the collection.
+    /// Returns a reader that wakes on every change of the collection.
     #[must_use]
     pub fn subscribe(&self, collection: &str) -> Changed {
         let mut inner = self.lock();
@@ -394,13 +394,13 @@ impl Store {
         wake.subscribe()
     }
 
-    /// Wakes its reader on every commit.
+    /// Returns a reader that wakes on every commit.
     #[must_use]
     pub fn subscribe_all(&self) -> Changed {
         self.newest.subscribe()
     }
 
-    /// Forgets what happened up to `revision`, in every collection.
+    /// Drops the changes up to `revision` from the history of every collection.
     pub fn compact(&self, revision: u64) {
         let mut inner = self.lock();
         let revision = revision.min(inner.state.revision);
@@ -409,7 +409,7 @@ impl Store {
         }
     }
 
-    /// Number of objects and their bytes, over all collections.
+    /// Returns the number of all objects and their total size in bytes.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         let inner = self.lock();

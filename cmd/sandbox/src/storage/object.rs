@@ -1,4 +1,4 @@
-//! One version of one object, as the store keeps it.
+//! One version of one object in the store.
 
 use std::collections::BTreeMap;
 
@@ -7,38 +7,38 @@ use serde_json::{Map, Value};
 
 use crate::meta;
 
-/// The tree of an object takes about this many times the memory of its JSON text.
+/// The approximate memory of an object tree, as a multiple of its JSON length.
 const TREE_WEIGHT: usize = 3;
 
-/// An object at one revision, as a tree for reads and writes and as JSON text for answers, lists and watches. Both are
-/// made once, by the write, and shared by every reader.
+/// An object at one revision, as a tree for reads and writes and as JSON for responses, lists and watches. The write builds
+/// both once, and all readers share them.
 #[derive(Debug)]
 pub struct Object {
-    /// `namespace/name`, or `name` for cluster-scoped kinds: the order of lists.
+    /// `namespace/name`, or `name` for cluster-scoped kinds. Lists are sorted by key.
     pub key: String,
-    /// The revision of the write that made this version: its resourceVersion.
+    /// The revision of the write that stored this version: its `resourceVersion`.
     pub revision: u64,
-    /// The object, compact, without `apiVersion` and `kind`: those depend on the path that it is read through.
+    /// The object as compact JSON without `apiVersion` and `kind`, which depend on the requested version.
     pub json: Bytes,
-    /// Labels, for selectors.
+    /// The labels, for label selectors.
     pub labels: BTreeMap<String, String>,
-    /// The schema that the object conformed to when it was written, 0 if that is not known.
+    /// The identifier of the schema that the object conformed to when it was written; 0 if unknown.
     pub shape: u64,
-    /// Whether it has a deletionTimestamp. Every create reads that of its namespace.
+    /// Whether the object has a `deletionTimestamp`. Every create checks it on the namespace.
     pub terminating: bool,
-    /// Values of the fields that field selectors may name.
+    /// The values of the fields that field selectors support.
     pub fields: Vec<(&'static str, String)>,
     tree: Value,
 }
 
-/// The input of a write: the store adds the revision.
+/// The input of a write. The store adds the revision.
 #[derive(Debug, Clone)]
 pub struct Draft {
-    /// The whole object; the store overwrites its resourceVersion.
+    /// The whole object. The store overwrites its `resourceVersion`.
     pub value: Value,
-    /// The schema that the object conforms to; 0 if that is not known, or if its kind has none.
+    /// The identifier of the schema that the object conforms to; 0 if unknown or if the kind has no schema.
     pub shape: u64,
-    /// Values for field selectors.
+    /// The values of the fields that field selectors support.
     pub fields: Vec<(&'static str, String)>,
 }
 
@@ -73,20 +73,20 @@ impl Object {
         }
     }
 
-    /// The object in the version that is stored.
+    /// Returns the object in its storage version.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.tree
     }
 
-    /// The approximate memory of the version, which bounds the history.
+    /// Returns the approximate memory of this version in bytes, which counts towards the history limit.
     pub(super) fn weight(&self) -> usize {
         let pairs: usize = self.labels.iter().map(|(k, v)| k.len() + v.len() + 48).sum();
         size_of::<Self>() + self.key.len() + (1 + TREE_WEIGHT) * self.json.len() + pairs
     }
 }
 
-/// The JSON text of an object without `apiVersion` and `kind`.
+/// Encodes an object as JSON without `apiVersion` and `kind`.
 fn encode(object: Option<&Map<String, Value>>) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     out.push(b'{');
@@ -103,7 +103,7 @@ fn encode(object: Option<&Map<String, Value>>) -> Vec<u8> {
     out
 }
 
-/// Appends JSON text. Trees and strings always encode, and a `Vec` always takes more.
+/// Appends a value as JSON. Encoding trees and strings into a `Vec` cannot fail.
 pub(crate) fn write<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let _ = serde_json::to_writer(out, value);
 }

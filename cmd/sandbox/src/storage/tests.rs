@@ -1,4 +1,4 @@
-//! The store against its contract.
+//! Tests of the store and its history.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn keys(snapshot: &Snapshot) -> Vec<&str> {
 }
 
 #[test]
-fn writes_name_the_version_they_replace() {
+fn write_with_stale_revision_is_conflict() {
     let store = Store::new(Limits::default());
     let first = store.create("pods", "a/x", draft(1), &[]).expect("a free key");
     assert_eq!(
@@ -54,7 +54,7 @@ fn writes_name_the_version_they_replace() {
 }
 
 #[test]
-fn a_guard_is_checked_with_the_write() {
+fn guard_is_checked_at_commit() {
     let store = Store::new(Limits::default());
     let present = |o: Option<&Object>| o.is_some();
     let guard = || {
@@ -75,7 +75,7 @@ fn a_guard_is_checked_with_the_write() {
 }
 
 #[test]
-fn prefixes_select_one_namespace_only() {
+fn prefix_selects_one_namespace() {
     let store = Store::new(Limits::default());
     for key in ["a/x", "a-b/x", "a/y", "b/x"] {
         store.create("pods", key, draft(0), &[]).expect("a free key");
@@ -143,10 +143,10 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    /// Against a model that keeps a whole copy of every state: any retained state can be read again, and replaying
-    /// the changes after any of them leads to the present.
+    /// Compares the store with a model that copies every state: any retained state can be read, and replaying the changes
+    /// after it yields the current state.
     #[test]
-    fn every_retained_state_can_be_read_and_replayed(ops in prop::collection::vec(op(), 1..60), entries in 1_usize..40) {
+    fn retained_states_can_be_read_and_replayed(ops in prop::collection::vec(op(), 1..60), entries in 1_usize..40) {
         let store = Store::new(Limits { entries, bytes: usize::MAX });
         let mut states: BTreeMap<u64, BTreeMap<String, u64>> = BTreeMap::from([(store.revision(), BTreeMap::new())]);
         for (n, op) in (0..).zip(ops) {
@@ -193,9 +193,9 @@ proptest! {
     }
 }
 
-/// The history keeps the replaced version as long as the update, so it weighs as much there.
+/// The history retains the replaced version with the update, so both count towards the limit.
 #[test]
-fn history_is_bounded_in_bytes_by_what_it_keeps() {
+fn history_bytes_include_replaced_versions() {
     let store = Store::new(Limits {
         entries: 10_000,
         bytes: 1 << 20,

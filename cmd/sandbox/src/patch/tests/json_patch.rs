@@ -1,4 +1,4 @@
-//! What each operation does, when it fails, and what bounds it.
+//! Tests of JSON patch operations, their errors and their limits.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::super::{MAX_OPERATIONS, PatchError};
 use super::json_patch;
 
 #[test]
-fn json_patch_operations_do_what_the_server_does() {
+fn json_patch_operations_match_api_server() {
     let doc = json!({"data": {"x": "1"}, "list": ["a", "b", "c"], "a/b~c": 1, "nil": null});
     let cases = [
         (
@@ -91,7 +91,7 @@ fn json_patch_operations_do_what_the_server_does() {
 }
 
 #[test]
-fn json_patches_that_do_not_fit_are_invalid() {
+fn inapplicable_json_patch_is_invalid() {
     let doc = json!({"data": {"x": "1"}, "list": ["a"], "nil": null});
     let cases = [
         (json!([null]), "Unexpected kind: unknown"),
@@ -174,7 +174,7 @@ fn json_patches_that_do_not_fit_are_invalid() {
 }
 
 #[test]
-fn json_patches_are_bounded() {
+fn json_patch_limits_are_enforced() {
     let test = json!({"op": "test", "path": "/a", "value": 1});
     let doc = json!({"a": 1});
     assert!(json_patch(&doc, &vec![test.clone(); MAX_OPERATIONS].into()).is_ok());
@@ -188,7 +188,7 @@ fn json_patches_are_bounded() {
     assert!(json_patch(&json!({ "a": third }), &copies(3)).is_ok());
     assert!(json_patch(&json!({ "a": third }), &copies(4)).is_err());
 
-    // Doubling in size, then in depth: both would end the process if nobody counted.
+    // Doubles in size, then in depth. Without the limits, both would exhaust the memory or the stack of the process.
     let wide = vec![json!({"op": "copy", "from": "/a", "path": "/a/-"}); 40];
     let answer = json_patch(&json!({"a": ["0123456789"]}), &wide.into());
     assert!(answer.is_err_and(|error| error.to_string().contains("accumulated size")));

@@ -1,4 +1,4 @@
-//! What holds for any patch.
+//! Property tests of all patch formats.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use super::strategic::{deployment, names};
 use super::{json_patch, merge_patch};
 use crate::schema;
 
-/// Small objects over few keys, so that patches hit. No null inside lists: there the server and the RFC differ.
+/// Generates small objects over few keys, so that patches match. Lists contain no nulls: there the server deviates from
+/// the RFC.
 fn object(leaf: BoxedStrategy<Value>) -> impl Strategy<Value = Value> {
     let scalars = prop::collection::vec(any::<bool>(), 0..3).prop_map(Value::from);
     prop_oneof![3 => leaf, 1 => scalars.boxed()].prop_recursive(4, 40, 4, |inner| {
@@ -36,17 +37,17 @@ fn operation() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn merge_patch_agrees_with_the_rfc(current in value(), patch in value_or_null()) {
+    fn merge_patch_matches_rfc(current in value(), patch in value_or_null()) {
         prop_assume!(current.is_object() && patch.is_object());
         let mut expected = current.clone();
         ::json_patch::merge(&mut expected, &patch);
         prop_assert_eq!(merge_patch(&current, &patch), Ok(expected));
     }
 
-    /// The server takes more than the RFC, so that only what the RFC takes is compared. (`patch` undoes what failed, and
-    /// panics where it cannot; we throw it away.)
+    /// Compares only patches that the RFC accepts, because the server accepts more. `json_patch::patch` panics if it cannot
+    /// roll back a failed patch, so the test uses `patch_unsafe` and discards the object.
     #[test]
-    fn json_patch_agrees_with_the_rfc(current in value(), operations in prop::collection::vec(operation(), 1..6)) {
+    fn json_patch_matches_rfc(current in value(), operations in prop::collection::vec(operation(), 1..6)) {
         prop_assume!(current.is_object());
         let patch = Value::from(operations);
         let rfc: ::json_patch::Patch = serde_json::from_value(patch.clone()).expect("a patch");
@@ -59,15 +60,15 @@ proptest! {
     }
 
     #[test]
-    fn an_empty_strategic_patch_changes_nothing(pod in value()) {
+    fn empty_strategic_patch_is_no_op(pod in value()) {
         let schema = schema::builtin("apps/v1", "Deployment");
         let current = deployment(&pod);
         prop_assert_eq!(apply(PatchType::Strategic, &current, b"{}", schema), Ok(current));
     }
 
-    /// Without lists that merge and without directives, a strategic merge patch is a merge patch.
+    /// A strategic merge patch without merging lists and directives is a merge patch.
     #[test]
-    fn a_strategic_patch_of_labels_is_a_merge_patch(current in value(), patch in value_or_null()) {
+    fn strategic_patch_of_labels_equals_merge_patch(current in value(), patch in value_or_null()) {
         prop_assume!(current.is_object() && patch.is_object());
         let (current, patch) = (json!({"metadata": {"labels": current}}), json!({"metadata": {"labels": patch}}));
         let schema = schema::builtin("v1", "ConfigMap");
@@ -77,9 +78,9 @@ proptest! {
         }
     }
 
-    /// Whatever the order, items keep their keys: nothing is lost and nothing is doubled.
+    /// Merging loses no key and duplicates no key, in any order.
     #[test]
-    fn merging_a_list_keeps_each_key_once(old in prop::collection::btree_set(0u8..9, 0..6), new in prop::collection::btree_set(0u8..9, 0..6), turn in 0usize..6) {
+    fn merged_list_has_unique_keys(old in prop::collection::btree_set(0u8..9, 0..6), new in prop::collection::btree_set(0u8..9, 0..6), turn in 0usize..6) {
         let items = |keys: &[u8]| keys.iter().map(|key| json!({"name": key.to_string()})).collect::<Value>();
         let old: Vec<u8> = old.into_iter().collect();
         let mut new: Vec<u8> = new.into_iter().collect();
@@ -94,7 +95,7 @@ proptest! {
         let all: BTreeSet<u8> = old.iter().chain(&new).copied().collect();
         prop_assert_eq!(found.iter().copied().collect::<BTreeSet<u8>>(), all.clone());
         prop_assert_eq!(found.len(), all.len());
-        // Both orders are kept, each among its own.
+        // Items of the patch keep the patch's order, and the other items keep the server's order.
         let of_patch: Vec<u8> = found.iter().copied().filter(|key| new.contains(key)).collect();
         prop_assert_eq!(of_patch, new.clone());
         let of_server: Vec<u8> = found.iter().copied().filter(|key| !new.contains(key)).collect();

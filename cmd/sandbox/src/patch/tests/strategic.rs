@@ -1,4 +1,4 @@
-//! Strategic merge patches: what a Deployment and its pod template become.
+//! Tests of strategic merge patches on a Deployment and its pod template.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ pub(super) fn names(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn lists_with_a_key_merge_by_it() {
+fn keyed_lists_merge_by_key() {
     let pod = patched_pod(&json!({"containers": [{"name": "b", "image": "new", "command": null}]}));
     assert_eq!(pod["containers"][0], pod_spec()["containers"][0]);
     assert_eq!(pod["containers"][1], json!({"name": "b", "image": "new"}));
@@ -59,7 +59,7 @@ fn lists_with_a_key_merge_by_it() {
 }
 
 #[test]
-fn new_items_stand_before_those_that_only_the_server_has() {
+fn new_items_precede_server_only_items() {
     let cases = [
         (json!([{"name": "z"}]), vec!["z", "a", "b"]),
         (json!([{"name": "b"}, {"name": "z"}]), vec!["a", "b", "z"]),
@@ -75,7 +75,7 @@ fn new_items_stand_before_those_that_only_the_server_has() {
 }
 
 #[test]
-fn items_with_directives_delete_or_replace() {
+fn item_directives_delete_or_replace() {
     let pod = patched_pod(
         &json!({"containers": [{"name": "a", "$patch": "delete"}, {"name": "none", "$patch": "delete"}]}),
     );
@@ -85,7 +85,7 @@ fn items_with_directives_delete_or_replace() {
 }
 
 #[test]
-fn objects_merge_and_obey_their_directives() {
+fn object_directives_are_applied() {
     let pod =
         patched_pod(&json!({"nodeSelector": {"zone": "1"}, "tolerations": [{"key": "u"}], "volumes": null}));
     assert_eq!(pod["nodeSelector"], json!({"disk": "ssd", "zone": "1"}));
@@ -110,7 +110,7 @@ fn objects_merge_and_obey_their_directives() {
 }
 
 #[test]
-fn what_is_new_comes_without_nulls_and_directives() {
+fn new_values_lose_nulls_and_directives() {
     let pod = patched_pod(
         &json!({"securityContext": {"runAsUser": null, "sysctls": [{"name": "a", "value": null}]},
                                   "affinity": {"$patch": "delete"}, "hostAliases": [{"ip": "1", "$patch": "delete"}]}),
@@ -121,7 +121,7 @@ fn what_is_new_comes_without_nulls_and_directives() {
 }
 
 #[test]
-fn retained_keys_are_all_that_stays() {
+fn retain_keys_removes_other_fields() {
     let patched = strategic(&json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}))
         .expect("patched");
     assert_eq!(patched["spec"]["strategy"], json!({"type": "Recreate"}));
@@ -135,7 +135,7 @@ fn retained_keys_are_all_that_stays() {
 }
 
 #[test]
-fn lists_of_scalars_are_sets() {
+fn scalar_lists_merge_as_sets() {
     let finalizers = |patch: Value| {
         let patched = strategic(&json!({ "metadata": patch })).expect("patched");
         patched["metadata"]["finalizers"].clone()
@@ -160,7 +160,7 @@ fn lists_of_scalars_are_sets() {
 }
 
 #[test]
-fn the_element_order_puts_a_list_in_order() {
+fn set_element_order_sorts_list() {
     let pod = patched_pod(
         &json!({"$setElementOrder/containers": [{"name": "b"}, {"name": "c"}, {"name": "a"}],
                                   "containers": [{"name": "c", "image": "c"}, {"name": "a", "image": "new"}]}),
@@ -179,7 +179,7 @@ fn the_element_order_puts_a_list_in_order() {
 }
 
 #[test]
-fn strategic_patches_that_make_no_sense_are_told_so() {
+fn invalid_strategic_patch_is_rejected() {
     let pod = |pod: Value| json!({"spec": {"template": {"spec": pod}}});
     let cases = [
         (pod(json!({"containers": [{"image": "x"}]})), 500),
@@ -224,13 +224,13 @@ fn strategic_patches_that_make_no_sense_are_told_so() {
 }
 
 #[test]
-fn unknown_directives_in_objects_are_unknown_fields() {
+fn unknown_object_directives_are_unknown_fields() {
     let patched = strategic(&json!({"spec": {"$zork": 1}})).expect("patched");
     assert_eq!(patched["spec"]["$zork"], json!(1));
 }
 
 #[test]
-fn a_selector_of_a_disruption_budget_is_replaced() {
+fn disruption_budget_selector_is_replaced() {
     let current = json!({"spec": {"selector": {"matchLabels": {"a": "1"}}, "minAvailable": 1}});
     let patch = br#"{"spec":{"selector":{"matchLabels":{"b":"2"}}}}"#;
     let schema = schema::builtin("policy/v1", "PodDisruptionBudget");
@@ -242,7 +242,7 @@ fn a_selector_of_a_disruption_budget_is_replaced() {
 }
 
 #[test]
-fn free_form_data_cannot_be_merged_into() {
+fn merge_into_free_form_data_is_rejected() {
     let schema = schema::builtin("apps/v1", "ControllerRevision");
     let answer = apply(
         PatchType::Strategic,

@@ -1,13 +1,13 @@
-//! From the text of a path to its steps.
+//! The parser of JSON paths.
 
 use serde_json::Value;
 
 use crate::printers::jsonpath::{End, Filter, Operand, Operator, Slice, Step};
 
-/// Characters that end the name of a field unless escaped.
+/// Characters that end a field name unless escaped.
 const TERMINATORS: &[char] = &[' ', '\t', '\r', '\n', '.', ',', '[', ']', '$', '@', '{', '}'];
 
-/// The steps of a path; `None` if the text is not a path.
+/// Parses the steps of a path. Returns `None` if the path is malformed.
 pub fn steps(text: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = text;
@@ -32,14 +32,14 @@ pub fn steps(text: &str) -> Option<Vec<Step>> {
             subscript(inside, &mut steps)?;
             rest = after;
         } else {
-            // The current object and the root are where every path starts.
+            // Every path starts at the current object, so `@` and `$` are no-ops.
             rest = rest.strip_prefix([' ', '@', '$'])?;
         }
     }
     Some(steps)
 }
 
-/// Takes the name of a field off the front, and returns what follows.
+/// Parses a field name and returns the remaining text.
 fn field<'a>(text: &'a str, steps: &mut Vec<Step>) -> &'a str {
     let mut name = String::new();
     let mut chars = text.char_indices();
@@ -62,7 +62,7 @@ fn field<'a>(text: &'a str, steps: &mut Vec<Step>) -> &'a str {
     text.get(end..).unwrap_or_default()
 }
 
-/// The text between brackets.
+/// Parses the text between brackets.
 fn subscript(text: &str, out: &mut Vec<Step>) -> Option<()> {
     if text.contains(',') {
         let paths = text
@@ -70,7 +70,7 @@ fn subscript(text: &str, out: &mut Vec<Step>) -> Option<()> {
             .map(|part| steps(&format!("[{}]", part.trim_matches(' '))));
         out.push(Step::Union(paths.collect::<Option<_>>()?));
     } else if let Some(key) = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
-        // A dot inside the quotes parts two keys all the same: `['a.b']` is `.a.b`.
+        // A dot inside quotes separates two keys: `['a.b']` is `.a.b`.
         out.extend(steps(&format!(".{key}"))?);
     } else {
         out.push(Step::Slice(slice(if text == "*" { ":" } else { text })?));
@@ -98,7 +98,7 @@ fn slice(text: &str) -> Option<Slice> {
     parts.next().is_none().then_some(slice)
 }
 
-/// Where the closing parenthesis of a filter stands, outside of quotes.
+/// Returns the index of the closing parenthesis of a filter, outside of quotes.
 fn filter_end(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut escaped = false;

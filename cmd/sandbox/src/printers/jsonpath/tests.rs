@@ -17,7 +17,7 @@ fn first(path: &str) -> Option<Value> {
 }
 
 #[test]
-fn paths_that_lead_somewhere() {
+fn valid_path_selects_value() {
     for (path, value) in [
         (".spec.s", json!("str")),
         ("$.spec.s", json!("str")),
@@ -54,7 +54,7 @@ fn paths_that_lead_somewhere() {
 }
 
 #[test]
-fn paths_that_lead_nowhere() {
+fn unmatched_path_selects_nothing() {
     for path in [
         ".spec.nope.deep",
         ".spec.s.deep",
@@ -65,7 +65,7 @@ fn paths_that_lead_nowhere() {
         ".spec.nul[0]",
         ".spec.nul.deep",
         ".spec.objs[?(@.nope==1)].name",
-        // One value that cannot be compared spoils the whole path.
+        // One value that cannot be compared makes the whole path fail.
         ".spec.objs[?(@.n==\"3\")].name",
         ".spec.objs[?(@.n==3.0)].name",
     ] {
@@ -74,7 +74,7 @@ fn paths_that_lead_nowhere() {
 }
 
 #[test]
-fn texts_that_are_no_paths() {
+fn malformed_path_is_rejected() {
     for text in [
         ".a[",
         ".a[x]",

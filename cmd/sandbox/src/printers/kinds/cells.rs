@@ -26,7 +26,7 @@ pub fn plain_selector(object: &Value) -> String {
     plain(object.pointer("/spec/selector")).unwrap_or_else(|| "<invalid>".to_owned())
 }
 
-/// The controller of a revision as `statefulset.apps/web`.
+/// Formats the controller of a revision as `statefulset.apps/web`.
 pub fn controller(object: &Value) -> String {
     let owners = list(object, "/metadata/ownerReferences");
     let Some(owner) = owners.iter().find(|owner| flag(owner, "/controller")) else {
@@ -52,7 +52,7 @@ pub fn node_status(node: &Value) -> String {
     }
 }
 
-/// `node-role.kubernetes.io/<role>` and `kubernetes.io/role=<role>`, sorted.
+/// Returns the sorted roles from the labels `node-role.kubernetes.io/<role>` and `kubernetes.io/role=<role>`.
 pub fn node_roles(node: &Value) -> String {
     let labels = node.pointer("/metadata/labels").and_then(Value::as_object);
     let roles = labels
@@ -158,7 +158,7 @@ pub fn claim_class(claim: &Value) -> String {
         .to_owned()
 }
 
-/// Used and hard amounts of the resources that are limits, or that are not.
+/// Formats used and hard amounts of a quota, either of its limits or of all other resources.
 pub fn quota(quota: &Value, limits: bool) -> String {
     let hard = quota.pointer("/status/hard").and_then(Value::as_object);
     let names: BTreeSet<&String> = hard.into_iter().flat_map(|map| map.keys()).collect();

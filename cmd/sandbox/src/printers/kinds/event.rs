@@ -1,4 +1,4 @@
-//! Events, in the form of core and in that of `events.k8s.io`: the same objects under two sets of field names.
+//! The table printer of events. Core and `events.k8s.io` serve the same objects with different field names.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub static EVENT: &[Column] = &[
     wide("Name", Text("/metadata/name")),
 ];
 
-/// The first of two timestamps that is set.
+/// Returns the first of two timestamps that is set.
 fn time<'a>(event: &'a Value, names: [&str; 2]) -> Option<&'a Value> {
     let times = names.into_iter().filter_map(|name| event.pointer(name));
     times.into_iter().find(|time| parse(Some(time)).is_some())
@@ -44,7 +44,7 @@ fn last_seen(event: &Value, now: Timestamp) -> String {
     since(last, now)
 }
 
-/// A single event has no count.
+/// Returns the number of occurrences; 1 for an event without a count.
 fn times(event: &Value) -> i64 {
     let single = || (int(event, "/count") + int(event, "/deprecatedCount")).max(1);
     series(event).map_or_else(single, |series| int(series, "/count"))
@@ -58,7 +58,7 @@ fn target(event: &Value) -> String {
     }
 }
 
-/// Component and host, in the old fields or else in the new ones.
+/// Formats component and host, from the deprecated fields or else from the new fields.
 fn source(event: &Value) -> String {
     let component = match either(event, "/source/component", "/deprecatedSource/component") {
         "" => either(event, "/reportingComponent", "/reportingController"),

@@ -1,4 +1,4 @@
-//! Pods: the Status column sums up the states of all containers in one word.
+//! The table printer of pods. The Status column summarizes the states of all containers in one word.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub static POD: &[Column] = &[
     wide("Readiness Gates", Of(readiness_gates)),
 ];
 
-/// Marks the row of a pod that has run its course.
+/// Returns the `Completed` condition for the row of a pod that succeeded or failed.
 pub fn conditions(pod: &Value) -> Option<Value> {
     let phase = text(pod, "/status/phase");
     let message = match phase {
@@ -44,7 +44,7 @@ fn readiness_gates(pod: &Value) -> String {
     format!("{open}/{}", gates.len())
 }
 
-/// Restarts so far, and when the container that was restarted last had ended.
+/// The number of restarts, and the time when the most recently restarted container had terminated.
 #[derive(Default, Clone, Copy)]
 struct Restarts {
     count: i64,
@@ -76,10 +76,10 @@ impl Restarts {
 /// A summary of the init containers.
 #[derive(Default)]
 struct Init {
-    /// Whether one of them is not done yet.
+    /// Whether an init container has not completed yet.
     at_work: bool,
     restarts: Restarts,
-    /// Those that still count when initialization is over.
+    /// The restarts of sidecars, which still count after initialization.
     sidecar_restarts: Restarts,
 }
 
@@ -122,8 +122,8 @@ impl Summary {
         summary
     }
 
-    /// Goes through the init containers up to the one that is at work or has failed. Those that always restart are
-    /// sidecars: once started they count like the pod's own containers.
+    /// Summarizes the init containers up to the one that is running or has failed. Init containers with restart policy Always
+    /// are sidecars: once started, they count like main containers.
     fn add_init_containers(&mut self, pod: &Value) -> Init {
         let containers = list(pod, "/spec/initContainers");
         let is_sidecar = |container: &&Value| text(container, "/restartPolicy") == "Always";
@@ -160,7 +160,7 @@ impl Summary {
     fn add_containers(&mut self, pod: &Value) {
         let mut running = false;
         let mut failure = None;
-        // The first container has the last word.
+        // The reason of the first container takes precedence.
         for status in list(pod, "/status/containerStatuses").iter().rev() {
             self.restarts.add(status);
             let waiting = text(status, "/state/waiting/reason");
@@ -188,7 +188,7 @@ impl Summary {
     }
 }
 
-/// Why a container ended.
+/// Returns the reason why a container terminated.
 fn end_of(terminated: &Value) -> String {
     match (text(terminated, "/reason"), int(terminated, "/signal")) {
         ("", 0) => format!("ExitCode:{}", int(terminated, "/exitCode")),

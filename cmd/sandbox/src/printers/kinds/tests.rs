@@ -1,4 +1,4 @@
-//! Expected cells are those of a real 1.36 server.
+//! Tests of table cells. A 1.36 API server printed the expected cells.
 
 use serde_json::json;
 
@@ -70,7 +70,7 @@ fn cells(group: &str, kind: &str, object: &str) -> Vec<Value> {
 }
 
 #[test]
-fn cells_match_the_real_server() {
+fn cells_match_api_server() {
     for (kind, object, expected) in CASES {
         let (group, name) = kind.split_once('/').expect("group/kind");
         let expected: Value = serde_json::from_str(expected).expect("JSON");
@@ -78,7 +78,7 @@ fn cells_match_the_real_server() {
     }
 }
 
-/// Status of a pod with the containers a and b, then its cells Ready, Status and Restarts.
+/// The status of a pod with the containers a and b, then its cells Ready, Status and Restarts.
 #[rustfmt::skip]
 const PODS: &[(&str, [&str; 3])] = &[
     (r#"{"phase": "Failed", "reason": "Evicted"}"#, ["0/2", "Evicted", "0"]),
@@ -97,7 +97,7 @@ const PODS: &[(&str, [&str; 3])] = &[
 ];
 
 #[test]
-fn status_of_a_pod_sums_up_its_containers() {
+fn pod_status_summarizes_containers() {
     for (status, expected) in PODS {
         let ended =
             r#"{"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2026-01-01T00:05:00Z"}}"#;

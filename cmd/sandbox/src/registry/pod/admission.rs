@@ -1,6 +1,6 @@
 //! The mutations of default admission plugins on pods: tolerations and the quality-of-service class.
 //!
-//! A priority class is another object, so the caller looks it up.
+//! The caller looks up the priority class, because it is another object.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::quantity::Quantity;
 use crate::registry::json::{entries, keep, list, section, set, text, with};
 
-/// Pods leave a node that is not ready or not reachable after five minutes, unless they say otherwise.
+/// The taints that pods tolerate for five minutes by default (`DefaultTolerationSeconds`).
 const NODE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 pub(crate) fn create(pod: &mut Value) {
@@ -21,7 +21,7 @@ pub(crate) fn create(pod: &mut Value) {
 pub(crate) fn update(old: &Value, new: &mut Value) {
     with(new, "spec", |spec| {
         tolerations(spec);
-        // Clients send back manifests that never had them.
+        // Clients may send manifests without these fields.
         for key in ["priority", "preemptionPolicy"] {
             if spec[key].is_null() {
                 keep(&old["spec"], spec, key);
@@ -51,7 +51,7 @@ fn tolerations(spec: &mut Value) {
     }
 }
 
-/// Guaranteed, Burstable or `BestEffort`, by what the containers ask for.
+/// Returns the quality-of-service class of a pod: Guaranteed, Burstable or `BestEffort`.
 pub(crate) fn quality_of_service(pod: &mut Value) -> &'static str {
     let Some(spec) = section(pod, "spec") else {
         return "BestEffort";
@@ -88,7 +88,7 @@ pub(crate) fn quality_of_service(pod: &mut Value) -> &'static str {
     }
 }
 
-/// Adds the CPU and memory of one list to a sum; returns how many of the two it found.
+/// Adds the CPU and memory of one resource list to a sum. Returns the number of these resources in the list.
 fn add<'a>(sum: &mut BTreeMap<&'a str, Quantity>, resources: &'a Value) -> usize {
     let mut found = 0;
     for (name, amount) in entries(resources).filter(|(name, _)| matches!(*name, "cpu" | "memory")) {

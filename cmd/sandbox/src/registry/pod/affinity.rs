@@ -6,7 +6,7 @@ use crate::field::{FieldError, Report as _};
 use crate::registry::json::{list, text};
 use crate::registry::names;
 
-/// Every term says by which label of nodes it means near.
+/// Validates the `topologyKey` of every affinity term.
 pub(crate) fn validate(affinity: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for kind in ["podAffinity", "podAntiAffinity"] {
         let required = "requiredDuringSchedulingIgnoredDuringExecution";

@@ -1,7 +1,6 @@
 //! The connect subresources of pods: `log`, `exec`, `attach`, `portforward` and `proxy`.
 //!
-//! Mirrors the locations of `pkg/registry/core/pod`, on a cluster whose kubelets do not answer: the sandbox runs no
-//! containers.
+//! Mirrors `pkg/registry/core/pod` on a cluster with unreachable kubelets, because the sandbox does not run containers.
 
 use http::Method;
 use serde_json::Value;
@@ -13,7 +12,7 @@ use crate::status::{ApiError, Result};
 const NO_CONTAINERS: &str = "the sandbox runs no containers";
 
 impl Api {
-    /// Answers a request to a connect subresource.
+    /// Handles a request to a connect subresource.
     pub(crate) fn connect(&self, method: &Method, subresource: &str, call: &Call) -> Result<Reply> {
         let allowed = match subresource {
             "log" => method == Method::GET,
@@ -23,7 +22,7 @@ impl Api {
         if !allowed {
             return Err(ApiError::method_not_allowed());
         }
-        // The proxy takes `name`, `name:port` and `scheme:name:port`.
+        // The proxy accepts `name`, `name:port` and `scheme:name:port`.
         let name = match call.name().split(':').collect::<Vec<_>>().as_slice() {
             [name] | [name, _] | [_, name, _] if subresource == "proxy" => (*name).to_owned(),
             _ => call.name().to_owned(),

@@ -9,13 +9,13 @@ use crate::registry::json::{list, number, text};
 use crate::registry::names;
 use crate::registry::pod::{environment, probe, resources, security, volumes};
 
-/// Names that containers may refer to, and fields of the pod that affect them.
+/// The names that containers may reference, and the pod fields that affect their validation.
 pub(crate) struct Surroundings<'a> {
     pub(crate) volumes: BTreeSet<&'a str>,
     pub(crate) grace_period: i64,
 }
 
-/// Checks the main containers: at least one, and no name twice.
+/// Validates the main containers: at least one, with unique names.
 pub(crate) fn main(
     containers: &Value,
     around: &Surroundings<'_>,
@@ -36,7 +36,7 @@ pub(crate) fn main(
     seen
 }
 
-/// Checks the init containers; only those that keep running may have probes and hooks.
+/// Validates the init containers. Only sidecars may have probes and lifecycle hooks.
 pub(crate) fn init(
     containers: &Value,
     mut seen: BTreeSet<String>,
@@ -63,7 +63,7 @@ pub(crate) fn init(
     }
 }
 
-/// Validates the ephemeral containers like containers; no name is that of another container.
+/// Validates the ephemeral containers. Their names must differ from those of all other containers.
 pub(crate) fn ephemeral(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let others = ["containers", "initContainers"];
     let others = others.iter().flat_map(|kind| list(&spec[*kind]));
@@ -163,7 +163,7 @@ fn ports(ports: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// No two containers may ask for the same port of the node.
+/// Checks that no two containers use the same host port.
 fn host_ports(containers: &[Value], path: &str, errors: &mut Vec<FieldError>) {
     let mut taken = BTreeSet::new();
     for (i, container) in containers.iter().enumerate() {

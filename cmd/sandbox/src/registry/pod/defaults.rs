@@ -8,13 +8,13 @@ use crate::registry::json::{
 };
 use crate::registry::pod::volumes;
 
-/// Defaults of a pod: those of a template, and some that only pods have.
+/// Sets the defaults of a pod: those of a template, and some that apply only to pods.
 pub(crate) fn pod(pod: &mut Value) {
     with(pod, "spec", |pod_spec| {
         each(pod_spec, "containers", requests_from_limits);
         each(pod_spec, "initContainers", requests_from_limits);
         set_default(pod_spec, "enableServiceLinks", true);
-        // Once it meant to be killed at once; templates may still say so.
+        // Templates may still contain negative values, which older versions accepted.
         if number(&pod_spec["terminationGracePeriodSeconds"]) < 0 {
             set(pod_spec, "terminationGracePeriodSeconds", 1);
         }
@@ -39,7 +39,7 @@ pub(crate) fn pod(pod: &mut Value) {
     });
 }
 
-/// Defaults of the pod template under a key.
+/// Sets the defaults of the pod template under a key.
 pub(crate) fn template(parent: &mut Value, key: &str) {
     with(parent, key, |template| {
         set_default(template, "metadata", json!({}));
@@ -62,7 +62,7 @@ fn spec(spec: &mut Value) {
     }
 }
 
-/// The older name of the field is still shown beside the newer one.
+/// Keeps the deprecated `serviceAccount` equal to `serviceAccountName`.
 fn service_account(spec: &mut Value) {
     let names = [text(&spec["serviceAccountName"]), text(&spec["serviceAccount"])];
     if let Some(name) = names
@@ -100,7 +100,7 @@ fn value_from(source: &mut Value) {
     with(source, "fileKeyRef", |file| set_default(file, "optional", false));
 }
 
-/// References to a field of the pod itself, or to what a container asks for.
+/// Sets the defaults of `fieldRef` and `resourceFieldRef`.
 pub(crate) fn reference(source: &mut Value) {
     with(source, "fieldRef", |field| {
         default_text(field, "apiVersion", "v1");
@@ -124,7 +124,7 @@ fn http_get(action: &mut Value) {
     default_text(action, "scheme", "HTTP");
 }
 
-/// An image without a tag means `latest`, which may change under its name and is pulled each time.
+/// Returns `Always` for the tag `latest`, which is the default and may change, and `IfNotPresent` for all others.
 pub(crate) fn pull_policy(image: &str) -> &'static str {
     let (reference, digest) = image
         .split_once('@')
@@ -135,7 +135,7 @@ pub(crate) fn pull_policy(image: &str) -> &'static str {
     let (name, tag) = last
         .split_once(':')
         .map_or((last, None), |(name, tag)| (name, Some(tag)));
-    // The host may have capitals and a port, the rest of a path may not. An unreadable image has no tag.
+    // Only the host may contain capital letters and a port. A malformed image has no tag.
     let readable = |part: &str| {
         !part.is_empty()
             && part
@@ -179,7 +179,7 @@ fn host_ports(container: &mut Value) {
     });
 }
 
-/// The single address and the list of addresses say the same.
+/// Keeps `podIP` and `podIPs` consistent.
 fn pod_ips(status: &mut Value) {
     let first = list(&status["podIPs"])
         .first()

@@ -1,4 +1,4 @@
-//! Environment variables of a container, and where their values come from.
+//! Validation of environment variables and their sources.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ const VALUE_SOURCES: [&str; 5] = [
     "secretKeyRef",
     "fileKeyRef",
 ];
-/// The fields of its pod that a variable can have the value of.
+/// The pod fields that `fieldRef` supports in environment variables.
 const FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -25,7 +25,7 @@ const FIELDS: [&str; 9] = [
     "status.podIP",
     "status.podIPs",
 ];
-/// Other fields of pods, that can be named elsewhere.
+/// Other valid field labels of pods, which environment variables do not support.
 const OTHER_FIELDS: [&str; 5] = [
     "metadata.annotations",
     "metadata.labels",
@@ -33,7 +33,7 @@ const OTHER_FIELDS: [&str; 5] = [
     "spec.schedulerName",
     "status.phase",
 ];
-/// The resources of a container that a variable can have the value of.
+/// The container resources that `resourceFieldRef` supports.
 const RESOURCES: [&str; 6] = [
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -43,7 +43,7 @@ const RESOURCES: [&str; 6] = [
     "requests.memory",
 ];
 
-/// Checks the variables of a container.
+/// Validates the environment variables of a container.
 pub(crate) fn validate(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (i, variable) in list(&container["env"]).iter().enumerate() {
         let path = format!("{path}.env[{i}]");
@@ -77,7 +77,7 @@ pub(crate) fn validate(container: &Value, path: &str, errors: &mut Vec<FieldErro
     }
 }
 
-/// All that an object holds.
+/// Validates a reference to all keys of an object (`envFrom`).
 fn all_of(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (name, path) = (text(&object["name"]), format!("{path}.name"));
     if name.is_empty() {
@@ -89,7 +89,7 @@ fn all_of(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Where the value of one variable comes from.
+/// Validates the source of one variable (`valueFrom`).
 fn source(variable: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let from = &variable["valueFrom"];
     let of = |source: &str| (&from[source], format!("{path}.{source}"));
@@ -122,7 +122,7 @@ fn source(variable: &Value, path: &str, errors: &mut Vec<FieldError>) {
     errors.invalid(path, "", problem);
 }
 
-/// One field of the pod.
+/// Validates a `fieldRef`.
 fn pod_field(field: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (version, name) = (text(&field["apiVersion"]), text(&field["fieldPath"]));
     for (key, value) in [("apiVersion", version), ("fieldPath", name)] {
@@ -158,7 +158,7 @@ fn pod_field(field: &Value, path: &str, errors: &mut Vec<FieldError>) {
     errors.invalid(place, name, why);
 }
 
-/// One resource of the container.
+/// Validates a `resourceFieldRef`.
 fn container_resource(resource: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (name, path) = (text(&resource["resource"]), format!("{path}.resource"));
     let huge = ["limits.hugepages-", "requests.hugepages-"];
@@ -169,7 +169,7 @@ fn container_resource(resource: &Value, path: &str, errors: &mut Vec<FieldError>
     }
 }
 
-/// One value of an object.
+/// Validates a reference to one key of an object.
 fn one_of(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let name = text(&object["name"]);
     for wrong in names::subdomain_name(name, false) {

@@ -1,4 +1,4 @@
-//! The subresource `ephemeralcontainers` of pods. Mirrors `podEphemeralContainersStrategy`.
+//! The pod subresource `ephemeralcontainers`. Mirrors `podEphemeralContainersStrategy`.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::field::{FieldError, Wrong};
 use crate::registry::json::{keep, list, remove, section, set, text};
 use crate::registry::pod::{container, validate};
 
-/// Fields that containers have and ephemeral containers must not set.
+/// The container fields that ephemeral containers must not set.
 const FORBIDDEN: [&str; 9] = [
     "lifecycle",
     "livenessProbe",
@@ -19,7 +19,7 @@ const FORBIDDEN: [&str; 9] = [
     "startupProbe",
 ];
 
-/// Keeps everything of the old pod but its ephemeral containers.
+/// Reverts all changes except those of the ephemeral containers.
 pub(crate) fn prepare(old: &Value, new: &mut Value) {
     let sent = std::mem::replace(new, old.clone());
     keep(&sent["metadata"], &mut new["metadata"], "managedFields");
@@ -33,7 +33,7 @@ pub(crate) fn prepare(old: &Value, new: &mut Value) {
     }
 }
 
-/// Validates the ephemeral containers of a pod; those that exist cannot change.
+/// Validates the ephemeral containers of a pod. Existing ones are immutable.
 pub(crate) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
     const PATH: &str = "spec.ephemeralContainers";
     let mut errors = validate::pod_only(new);

@@ -7,7 +7,8 @@ use crate::registry::json::{entries, keep, list, remove, section};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-/// Checks how the spec of a gated pod was changed in this, and puts that back in `rest`, which is compared with the old one.
+/// Validates changes of the node selector and node affinity of a gated pod. Reverts valid changes in `rest`, so that the
+/// comparison with the old spec ignores them.
 pub(crate) fn steer(old: &Value, new: &Value, rest: &mut Value, errors: &mut Vec<FieldError>) {
     if list(&old["schedulingGates"]).is_empty() {
         return;
@@ -38,7 +39,7 @@ pub(crate) fn steer(old: &Value, new: &Value, rest: &mut Value, errors: &mut Vec
     }
 }
 
-/// Terms may ask for more, but there are not more of them: one that is met is enough.
+/// Validates node selector terms. Terms are alternatives, so each may become narrower, but their number is fixed.
 fn terms(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     let path = format!("spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms");
     let (before, after) = (list(&old["nodeSelectorTerms"]), list(&new["nodeSelectorTerms"]));
@@ -54,7 +55,7 @@ fn terms(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
         return;
     }
     for (i, (before, after)) in before.iter().zip(after).enumerate() {
-        if !asks_for_more(before, after) {
+        if !is_narrower(before, after) {
             errors.invalid(
                 format!("{path}[{i}]"),
                 after.clone(),
@@ -64,10 +65,10 @@ fn terms(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn asks_for_more(before: &Value, after: &Value) -> bool {
+fn is_narrower(before: &Value, after: &Value) -> bool {
     let parts = ["matchExpressions", "matchFields"];
     let empty = |term: &Value| parts.iter().all(|part| list(&term[*part]).is_empty());
-    // A term without any part is met by nothing.
+    // An empty term matches no node.
     if empty(before) {
         return empty(after);
     }

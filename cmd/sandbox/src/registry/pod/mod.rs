@@ -1,4 +1,4 @@
-//! Strategy of Pod, and the rules of pod templates.
+//! The strategy of Pod, and the rules of pod templates.
 
 pub(crate) mod admission;
 pub(crate) mod affinity;
@@ -66,7 +66,7 @@ fn update(old: &Value, new: &mut Value) {
 }
 
 fn status(old: &Value, new: &mut Value) {
-    // Writers of status may be older than fields they do not know, so these survive their silence.
+    // Older clients may omit status fields that they do not know, so omitted fields keep their old values.
     keep_meta(old, new, "ownerReferences");
     let Some(status) = new.get_mut("status") else {
         return;

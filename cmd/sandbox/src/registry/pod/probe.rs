@@ -1,4 +1,4 @@
-//! Probes and lifecycle hooks of a container.
+//! Validation of the probes and lifecycle hooks of a container.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::registry::json::{list, number, text};
 use crate::registry::meta::non_negative;
 use crate::registry::names;
 
-/// Checks all probes and hooks of one container.
+/// Validates all probes and lifecycle hooks of one container.
 pub(crate) fn validate_all(container: &Value, grace_period: i64, path: &str, errors: &mut Vec<FieldError>) {
     for hook in ["postStart", "preStop"] {
         let value = &container["lifecycle"][hook];
@@ -61,7 +61,7 @@ fn probe(probe: &Value, grace_period: i64, path: &str, errors: &mut Vec<FieldErr
     }
 }
 
-/// Exactly one way to ask.
+/// Checks that a handler has exactly one action.
 fn handler(handler: &Value, grace_period: i64, path: &str, errors: &mut Vec<FieldError>) {
     let kinds = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
     let mut given = kinds.iter().filter(|kind| !handler[**kind].is_null());

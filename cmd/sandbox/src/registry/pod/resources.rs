@@ -1,4 +1,4 @@
-//! Resource requirements: names, amounts, and requests against limits.
+//! Validation of resource requirements: names, quantities, and requests against limits.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::quantity::Quantity;
 use crate::registry::json::{entries, text};
 use crate::registry::names;
 
-/// Resource names without a domain that exist at all; containers may use the first few.
+/// The standard resource names, which have no domain. Containers may use the first few.
 const STANDARD: &[&str] = &[
     "cpu",
     "memory",
@@ -36,7 +36,7 @@ fn is_huge_page(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
-/// A standard resource name, without a domain.
+/// Reports whether this is a standard resource name.
 fn is_standard(name: &str) -> bool {
     STANDARD.contains(&name) || is_huge_page(name) || name.starts_with("requests.hugepages-")
 }
@@ -51,12 +51,12 @@ fn is_extended(name: &str) -> bool {
         && names::qualified(&format!("requests.{name}")).is_empty()
 }
 
-/// Whether more may be promised than there is.
+/// Reports whether requests may be lower than limits.
 fn overcommits(name: &str) -> bool {
     is_native(name) && !is_huge_page(name)
 }
 
-/// Counted in whole pieces only.
+/// Reports whether quantities of the resource must be integers.
 fn is_counted(name: &str) -> bool {
     is_extended(name)
         || matches!(
@@ -97,7 +97,7 @@ fn validate_name(name: &str, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks one amount: readable, not negative, whole where only whole pieces exist.
+/// Validates one quantity: well-formed, not negative, and an integer if the resource requires it.
 pub(crate) fn validate_amount(
     name: &str,
     amount: &Value,
@@ -122,7 +122,7 @@ pub(crate) fn validate_amount(
     Some(quantity)
 }
 
-/// Checks requests and limits of a container.
+/// Validates the requests and limits of a container.
 pub(crate) fn validate(resources: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (name, limit) in entries(&resources["limits"]) {
         let path = format!("{path}.limits[{name}]");

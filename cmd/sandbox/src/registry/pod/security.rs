@@ -1,4 +1,4 @@
-//! Security contexts, of pods and of containers.
+//! Validation of the security contexts of pods and containers.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::field::{FieldError, Report as _};
 use crate::registry::json::{flag, list, text};
 use crate::registry::names;
 
-/// Users and groups have numbers from 0 to this one.
+/// The maximum user id and group id.
 const LAST_ID: i64 = i32::MAX as i64;
 
-/// Checks that of a pod.
+/// Validates the security context of a pod.
 pub(crate) fn of_pod(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (context, path) = (&spec["securityContext"], format!("{path}.securityContext"));
     for key in ["fsGroup", "runAsUser", "runAsGroup"] {
@@ -44,7 +44,7 @@ pub(crate) fn of_pod(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     );
 }
 
-/// Checks that of a container.
+/// Validates the security context of a container.
 pub(crate) fn of_container(context: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for key in ["runAsUser", "runAsGroup"] {
         id(&context[key], || format!("{path}.{key}"), errors);

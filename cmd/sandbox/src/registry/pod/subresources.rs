@@ -1,4 +1,4 @@
-//! REST storage of pod subresources: binding to a node, and eviction within a disruption budget.
+//! REST storage of the pod subresources `binding` and `eviction`.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const BUDGETS: &str = "poddisruptionbudgets.policy";
 const NO_DISRUPTION: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
 impl Api {
-    /// POST of `/binding`: gives a pod its node, once.
+    /// Handles POST `/binding`: assigns a pod to a node. Fails if the pod already has a node.
     pub(crate) async fn bind(&self, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
         let call = dispatcher.call;
         let binding = subresource_body(call, "v1", "Binding")?;
@@ -22,7 +22,7 @@ impl Api {
         let binding = dispatcher.mutate_new(binding, dry_run).await?;
         let node = binding["target"]["name"].as_str().unwrap_or_default();
         let kind = &binding["target"]["kind"];
-        // The real server gives these back as they are, without a reason.
+        // The API server returns these errors without a reason.
         if !matches!(kind.as_str(), None | Some("" | "Node")) {
             let wrong = FieldError::not_supported("target.kind", kind.clone(), &["Node", "<empty>"]);
             return Err(ApiError::unexplained(wrong.to_string()));
@@ -46,7 +46,7 @@ impl Api {
         Ok(created())
     }
 
-    /// POST of `/eviction`: a DELETE that asks the disruption budget first.
+    /// Handles POST `/eviction`: a DELETE that respects the `PodDisruptionBudget`.
     pub(crate) async fn evict(&self, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
         let call = dispatcher.call;
         let eviction = subresource_body(call, "policy/v1", "Eviction")?;
@@ -93,7 +93,7 @@ impl Api {
         Ok(created())
     }
 
-    /// Takes one disruption out of the budget that covers the pod, or refuses.
+    /// Decrements the allowed disruptions of the pod's budget. Fails if the budget allows none.
     fn spend_budget(
         &self,
         namespace: &str,
@@ -120,7 +120,7 @@ impl Api {
                 ));
             }
         };
-        if !is_ready(pod) && spares_unready(budget) {
+        if !is_ready(pod) && allows_unready_eviction(budget) {
             return Ok(());
         }
         let Some(res) = self.registry().find("policy", "v1", "poddisruptionbudgets") else {
@@ -203,7 +203,7 @@ fn assign(res: &Resource, pod: &mut Value, node: &str, binding: &Value, now: &st
     Ok(())
 }
 
-/// Sets a condition; its time changes only with its status.
+/// Sets a condition. Updates its `lastTransitionTime` only if the status changes.
 fn set_condition(object: &mut Value, mut condition: Value) {
     let mut conditions = object["status"]["conditions"]
         .as_array()
@@ -224,7 +224,7 @@ fn set_condition(object: &mut Value, mut condition: Value) {
     meta::set_path(object, "status.conditions", conditions.into());
 }
 
-/// Evicting such a pod disrupts nothing that is not disrupted already.
+/// Reports whether the eviction of a pod does not count as a disruption.
 fn already_disrupted(pod: &Value) -> bool {
     meta::is_terminating(pod)
         || matches!(
@@ -241,8 +241,8 @@ fn is_ready(pod: &Value) -> bool {
         .any(|c| c["type"] == "Ready" && c["status"] == "True")
 }
 
-/// Whether the budget lets pods go that are not ready anyway.
-fn spares_unready(budget: &Value) -> bool {
+/// Reports whether the budget allows the eviction of pods that are not ready.
+fn allows_unready_eviction(budget: &Value) -> bool {
     let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
     budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
         || (number("currentHealthy") >= number("desiredHealthy") && number("desiredHealthy") > 0)
@@ -259,7 +259,7 @@ fn subresource_body(call: &Call, api_version: &str, kind: &str) -> Result<Value>
     if let Some(schema) = schema::builtin(api_version, kind) {
         schema::conform(schema, &mut value).map_err(|e| ApiError::bad_request(e.to_string()))?;
     }
-    // Without a name in the path the body's is taken.
+    // If the path has no name, the name in the body applies.
     if !call.name().is_empty() && meta::name(&value) != call.name() {
         return Err(ApiError::bad_request(format!(
             "name in URL does not match name in {kind} object"

@@ -15,7 +15,7 @@ const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].imag
                          `spec.tolerations` (only additions to existing tolerations),\
                          `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// Checks an update of the main endpoint.
+/// Validates an update of a pod.
 pub(crate) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = pod_only(new);
     let (old, new) = (&old["spec"], &new["spec"]);
@@ -50,7 +50,7 @@ pub(crate) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The deadline may only come closer. The flag says that there is no point in looking further.
+/// Checks that `activeDeadlineSeconds` does not increase. The flag says whether to skip further validation.
 fn deadline(old: &Value, new: &Value) -> Option<(FieldError, bool)> {
     const PATH: &str = "spec.activeDeadlineSeconds";
     let [old, new] = [old, new].map(|spec| &spec["activeDeadlineSeconds"]);
@@ -119,7 +119,7 @@ fn removed_gates(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The new spec with everything that may change put back; a remaining difference is not allowed.
+/// Returns the new spec with all mutable fields reverted. Any remaining difference is forbidden.
 fn without_updatable(old: &Value, new: &Value) -> Value {
     let mut rest = new.clone();
     for kind in ["containers", "initContainers"] {
@@ -141,7 +141,7 @@ fn without_updatable(old: &Value, new: &Value) -> Value {
     rest
 }
 
-/// The fields that differ, before and after, one line each.
+/// Formats the fields that differ, with old and new value, one per line.
 fn difference(old: &Value, new: &Value) -> String {
     let mut lines = Vec::new();
     for (key, value) in entries(old) {
@@ -157,7 +157,7 @@ fn difference(old: &Value, new: &Value) -> String {
     lines.join("\n")
 }
 
-/// New addresses of a pod are addresses, and there is one of each family.
+/// Checks that new pod IPs are valid and that there is at most one per IP family.
 fn pod_addresses(old: &Value, new: &Value) -> Vec<FieldError> {
     let addresses = |status: &'_ Value| -> Vec<String> {
         let all = list(&status["podIPs"]).iter();
@@ -182,7 +182,7 @@ fn pod_addresses(old: &Value, new: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Checks an update of the status endpoint.
+/// Validates an update of the pod status.
 pub(crate) fn validate_status(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (old_status, status) = (&old["status"], &new["status"]);
@@ -231,7 +231,7 @@ pub(crate) fn validate_status(old: &Value, new: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// A container that ended for good, in a pod that restarts nothing, cannot be running again.
+/// Checks that a terminated container does not leave that state if the restart policy does not restart it.
 fn terminated_stay_terminated(old: &Value, status: &Value) -> Vec<FieldError> {
     let policy = text(&old["spec"]["restartPolicy"]);
     if policy == "Always" {

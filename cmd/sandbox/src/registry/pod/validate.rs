@@ -1,4 +1,4 @@
-//! Validation of a pod spec, in a pod or in a template.
+//! Validation of pod specs, in pods and in pod templates.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::registry::pod::container::Surroundings;
 use crate::registry::pod::{affinity, container, security, volumes};
 use crate::registry::{labels, names};
 
-/// Checks a new pod.
+/// Validates a new pod.
 pub(crate) fn create(pod: &Value) -> Vec<FieldError> {
     let mut errors = pod_only(pod);
     let spec = &pod["spec"];
@@ -25,7 +25,7 @@ pub(crate) fn create(pod: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The spec, and what is only asked of pods themselves.
+/// Validates the spec, with the rules that apply to pods but not to templates.
 pub(crate) fn pod_only(pod: &Value) -> Vec<FieldError> {
     let mut errors = spec(&pod["spec"], "spec");
     for kind in ["containers", "initContainers"] {
@@ -43,7 +43,7 @@ pub(crate) fn pod_only(pod: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Checks a pod template.
+/// Validates a pod template.
 pub(crate) fn template(template: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = labels::validate(&template["metadata"]["labels"], &format!("{path}.labels"));
     errors.extend(validate_annotations(
@@ -60,7 +60,7 @@ pub(crate) fn template(template: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Checks a pod spec.
+/// Validates a pod spec.
 fn spec(spec: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if spec["terminationGracePeriodSeconds"].is_null() {
@@ -196,7 +196,7 @@ fn gates(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks tolerations.
+/// Validates tolerations.
 pub(crate) fn tolerations(tolerations: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (i, toleration) in list(tolerations).iter().enumerate() {
         let path = format!("{path}[{i}]");

@@ -1,4 +1,4 @@
-//! Volumes of a pod: defaults, and which mounts refer to them.
+//! Defaulting and validation of the volumes and volume mounts of a pod.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use crate::registry::json::{default_text, each, entries, list, set, set_default,
 use crate::registry::names;
 use crate::registry::pod::defaults::{pull_policy, reference};
 
-/// rw-r--r--
+/// The default file mode, `rw-r--r--`.
 const FILE_MODE: i64 = 0o644;
 
-/// Defaults of one volume.
+/// Sets the defaults of one volume.
 pub(crate) fn default(volume: &mut Value) {
     if entries(volume).all(|(key, _)| key == "name") {
         set(volume, "emptyDir", json!({}));
@@ -53,7 +53,7 @@ fn downward(source: &mut Value) {
     each(source, "items", reference);
 }
 
-/// Checks the volumes; returns the names that mounts may use.
+/// Validates the volumes. Returns the names that mounts may reference.
 pub(crate) fn validate<'a>(
     volumes: &'a Value,
     path: &str,
@@ -83,7 +83,7 @@ pub(crate) fn validate<'a>(
 }
 
 fn validate_source(volume: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    // The server looks for one after the other; the first that it finds is the one that counts.
+    // The API server checks the sources in this order, and the first one takes precedence.
     const ORDER: [&str; 8] = [
         "emptyDir",
         "hostPath",
@@ -130,7 +130,7 @@ fn validate_source(volume: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks the mounts and devices of one container.
+/// Validates the volume mounts and devices of one container.
 pub(crate) fn validate_mounts(
     container: &Value,
     known: &BTreeSet<&str>,

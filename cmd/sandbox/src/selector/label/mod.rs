@@ -1,4 +1,4 @@
-//! Label selectors, in the query's grammar (`app=web,tier in (a,b),!old`) and as a `LabelSelector` object.
+//! Label selectors, in query syntax (`app=web,tier in (a,b),!old`) and as `LabelSelector` objects.
 
 mod parse;
 
@@ -32,7 +32,7 @@ enum Test {
 }
 
 impl LabelSelector {
-    /// Reads the grammar of the `labelSelector` parameter.
+    /// Parses the `labelSelector` query parameter.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         Ok(Self {
             requirements: parse::requirements(text)?,
@@ -40,7 +40,7 @@ impl LabelSelector {
         })
     }
 
-    /// Whether labels fulfil all requirements.
+    /// Reports whether the labels meet all requirements.
     #[must_use]
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         !self.nothing
@@ -61,14 +61,15 @@ impl LabelSelector {
             })
     }
 
-    /// Whether there is no requirement.
+    /// Reports whether the selector has no requirements.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty() && !self.nothing
     }
 }
 
-/// A `LabelSelector` object (`matchLabels`, `matchExpressions`). A missing one selects nothing, an empty one everything.
+/// Converts a `LabelSelector` object (`matchLabels`, `matchExpressions`). A missing selector selects nothing, and an empty
+/// selector selects everything.
 #[must_use]
 pub fn from_json(selector: Option<&Value>) -> LabelSelector {
     let Some(selector) = selector.filter(|s| !s.is_null()) else {
@@ -95,7 +96,7 @@ pub fn from_json(selector: Option<&Value>) -> LabelSelector {
             Some("NotIn") => Test::NotIn(values()),
             Some("Exists") => Test::Exists,
             Some("DoesNotExist") => Test::Missing,
-            // Validation refuses other operators; should one get here, it must not widen the selection.
+            // Validation rejects other operators. An unknown operator must not widen the selection.
             _ => {
                 return LabelSelector {
                     requirements: Vec::new(),
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_grammar() {
+    fn malformed_selector_is_rejected() {
         for text in [
             "=", "a=b=c", "a in", "a in (", "a in (b", "a,,b", ",", "a,", "-a", "a b", "a=-", "a>x", "(a)",
             "x/y/z",

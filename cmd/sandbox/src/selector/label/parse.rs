@@ -1,11 +1,11 @@
-//! The grammar of label selectors in queries.
+//! The parser of label selectors in query parameters.
 
 use std::collections::BTreeSet;
 
 use super::super::SelectorError;
 use super::{Requirement, Test};
 
-/// The requirements that a text lists, in its order.
+/// Parses the requirements of a label selector, in order.
 pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, SelectorError> {
     let tokens = tokens(text)?;
     let mut parser = Parser {
@@ -140,7 +140,7 @@ impl<'a> Parser<'a> {
                 test: Test::Missing,
             });
         }
-        // What cannot begin a requirement is none.
+        // Only a word can start a requirement.
         if let Some(other) = self.peek().filter(|token| !matches!(token, Token::Word(_))) {
             let why = format!(
                 "found '{}', expected: !, identifier, or 'end of string'",
@@ -179,7 +179,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The operator, and the value behind it, which may be missing: that is the empty one.
+    /// Parses an operator and its value. A missing value is the empty string.
     fn operand(&mut self, key: &str) -> Result<String, SelectorError> {
         self.next();
         match self.peek() {
@@ -220,7 +220,7 @@ impl<'a> Parser<'a> {
                     set.insert(value(key, word)?);
                     match self.next() {
                         Some(Token::Comma) => {
-                            // A trailing comma stands for an empty value.
+                            // A trailing comma adds an empty value.
                             if self.peek() == Some(&Token::Close) {
                                 set.insert(String::new());
                             }
@@ -260,7 +260,7 @@ fn value(key: &str, word: &str) -> Result<String, SelectorError> {
     }
 }
 
-/// Up to 63 characters, alphanumeric at both ends.
+/// Reports whether the text has at most 63 characters and is alphanumeric at both ends.
 fn is_name(text: &str) -> bool {
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     let bytes = text.as_bytes();
