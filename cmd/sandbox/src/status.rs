@@ -1,6 +1,6 @@
-//! Errors as clients see them: a `Status` object with the code, reason, details and causes that they match on.
+//! API errors: the `Status` object with code, reason, details and causes (`apimachinery/pkg/api/errors`).
 //!
-//! Every failure of a request ends in one [`ApiError`]; it is shown once, as the response.
+//! Every failed request returns one [`ApiError`], which becomes the response.
 
 use std::borrow::Cow;
 
@@ -9,26 +9,26 @@ use serde_json::{Value, json};
 use crate::field::FieldError;
 use crate::resource::Resource;
 
-/// A failed request.
+/// The error of a failed request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiError {
     /// HTTP status code.
     pub code: u16,
     /// Machine-readable reason, such as `NotFound`.
     pub reason: Cow<'static, str>,
-    /// Message for people.
+    /// Human-readable message.
     pub message: String,
-    /// `details` of the Status, if any.
+    /// The `details` of the `Status`.
     pub details: Option<Box<Value>>,
-    /// Seconds after which a client may try again.
+    /// Seconds before a client may retry, sent as `Retry-After`; `None` sends no such header.
     pub retry_after: Option<u32>,
-    /// A continue token that still works, for a list that has expired.
+    /// A valid continue token for the rest of an expired list.
     pub continue_token: Option<Box<str>>,
-    /// `Warning` headers: what was found on the way is told of a refused request too.
+    /// `Warning` headers; a failed request returns them too.
     pub warnings: Box<[String]>,
 }
 
-/// The outcome of a request.
+/// The result of a request handler.
 pub type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 impl ApiError {
@@ -44,7 +44,7 @@ impl ApiError {
         }
     }
 
-    /// The same with what the client is warned of.
+    /// Adds `Warning` headers.
     #[must_use]
     pub fn warn(mut self, warnings: Vec<String>) -> Self {
         let mut all = self.warnings.into_vec();
@@ -81,7 +81,7 @@ impl ApiError {
         self
     }
 
-    /// 404: there is no such object.
+    /// Returns 404 `NotFound`: the object does not exist.
     #[must_use]
     pub fn not_found(res: &Resource, name: &str) -> Self {
         Self::new(404, "NotFound", format!("{} {name:?} not found", res.qualified())).about(
@@ -91,13 +91,13 @@ impl ApiError {
         )
     }
 
-    /// 404: the namespace of the request does not exist.
+    /// Returns 404 `NotFound`: the namespace of the request does not exist.
     #[must_use]
     pub fn namespace_not_found(name: &str) -> Self {
         Self::new(404, "NotFound", format!("namespaces {name:?} not found")).about("", "namespaces", name)
     }
 
-    /// 409: the name is taken.
+    /// Returns 409 `AlreadyExists`: an object with this name exists.
     #[must_use]
     pub fn already_exists(res: &Resource, name: &str, being_deleted: bool) -> Self {
         let prefix = if being_deleted {
@@ -113,7 +113,7 @@ impl ApiError {
         .about(&res.group, &res.plural, name)
     }
 
-    /// 409: no free name was found for a `generateName`, or the name chosen beside it is taken.
+    /// Returns 409 `AlreadyExists` for an object with a `generateName`: its name, generated or given, exists.
     #[must_use]
     pub fn generate_name_conflict(res: &Resource, name: &str, being_deleted: bool) -> Self {
         let prefix = if being_deleted {
@@ -130,13 +130,13 @@ impl ApiError {
             .retrying(1)
     }
 
-    /// 409: the object is not as the request expects it.
+    /// Returns 409 Conflict: the state of the object contradicts the request.
     #[must_use]
     pub fn conflict(res: &Resource, name: &str, why: &str) -> Self {
         Self::conflict_as(&res.group, &res.plural, name, why)
     }
 
-    /// 409 about what is no resource, such as a `TokenRequest`.
+    /// Returns 409 Conflict for a kind that is not a stored resource, such as `TokenRequest`.
     #[must_use]
     pub fn conflict_as(group: &str, kind: &str, name: &str, why: &str) -> Self {
         let qualified = if group.is_empty() {
@@ -148,7 +148,7 @@ impl ApiError {
         Self::new(409, "Conflict", message).about(group, kind, name)
     }
 
-    /// 409: the object has changed since the client read it.
+    /// Returns 409 Conflict: the object has changed since the client read it.
     #[must_use]
     pub fn modified(res: &Resource, name: &str) -> Self {
         let why =
@@ -156,7 +156,7 @@ impl ApiError {
         Self::conflict(res, name, why)
     }
 
-    /// 409: others have fields that an apply would change. Each cause is a message and a field.
+    /// Returns 409 Conflict: other field managers own fields that an apply changes. A cause is a message and a field.
     #[must_use]
     pub fn apply_conflict(
         message: impl Into<String>,
@@ -166,13 +166,13 @@ impl ApiError {
         Self::new(409, "Conflict", message).with_causes(causes.into_iter().map(cause).collect())
     }
 
-    /// 422: fields are wrong.
+    /// Returns 422 Invalid: the object has invalid fields.
     #[must_use]
     pub fn invalid(res: &Resource, name: &str, errors: &[FieldError]) -> Self {
         Self::invalid_kind(&res.group, &res.kind, name, errors)
     }
 
-    /// 422 for a kind that is no resource, such as `DeleteOptions`.
+    /// Returns 422 Invalid for a kind that is not a stored resource, such as `DeleteOptions`.
     #[must_use]
     pub fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = if group.is_empty() {
@@ -195,31 +195,31 @@ impl ApiError {
             .with_causes(causes)
     }
 
-    /// 422 without fields: a patch that cannot be applied.
+    /// Returns 422 Invalid without field errors: the patch does not apply to the object.
     #[must_use]
     pub fn unprocessable(message: impl Into<String>) -> Self {
         Self::new(422, "Invalid", message)
     }
 
-    /// 400: the request itself is wrong.
+    /// Returns 400 `BadRequest`: the request is malformed.
     #[must_use]
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
-    /// 401: no, or unknown, credentials.
+    /// Returns 401 Unauthorized: the credentials are missing or invalid.
     #[must_use]
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// 403: refused, and why.
+    /// Returns 403 Forbidden: authorization or admission rejects the request.
     #[must_use]
     pub fn forbidden(res: &Resource, name: &str, why: &str) -> Self {
         Self::forbidden_as(&res.group, &res.plural, name, why)
     }
 
-    /// 403 for what may be no resource that is served, or none at all.
+    /// Returns 403 Forbidden for a resource that the server need not serve. An empty `resource` means a non-resource URL.
     #[must_use]
     pub fn forbidden_as(group: &str, resource: &str, name: &str, why: &str) -> Self {
         let qualified = match (resource, group) {
@@ -242,7 +242,7 @@ impl ApiError {
         Self::new(403, "Forbidden", message).about(group, resource, name)
     }
 
-    /// 403: nothing new may be created in a namespace that is going away.
+    /// Returns 403 Forbidden with cause `NamespaceTerminating`: a terminating namespace rejects new objects.
     #[must_use]
     pub fn namespace_terminating(res: &Resource, name: &str, namespace: &str) -> Self {
         let why =
@@ -254,7 +254,7 @@ impl ApiError {
         })])
     }
 
-    /// 405: the resource exists, the verb does not.
+    /// Returns 405 `MethodNotAllowed`: the resource does not support the verb.
     #[must_use]
     pub fn method_not_allowed() -> Self {
         Self::new(
@@ -265,13 +265,13 @@ impl ApiError {
         .about("", "", "")
     }
 
-    /// 406: none of the accepted representations can be given.
+    /// Returns 406 `NotAcceptable`: the server supports none of the accepted media types.
     #[must_use]
     pub fn not_acceptable(message: impl Into<String>) -> Self {
         Self::new(406, "NotAcceptable", message)
     }
 
-    /// 404: the path names a resource, subresource or version that is not served.
+    /// Returns 404 `NotFound`: the server does not serve the group, version, resource or subresource.
     #[must_use]
     pub fn no_such_resource() -> Self {
         Self::new(
@@ -282,7 +282,7 @@ impl ApiError {
         .about("", "", "")
     }
 
-    /// 415: the body's media type is not understood.
+    /// Returns 415 `UnsupportedMediaType` with the list of supported media types.
     #[must_use]
     pub fn unsupported_media_type(supported: &str) -> Self {
         let message = format!(
@@ -291,31 +291,31 @@ impl ApiError {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
-    /// 415 in words of the caller's.
+    /// Returns 415 `UnsupportedMediaType` with a message of the caller.
     #[must_use]
     pub fn unsupported(message: &str) -> Self {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
-    /// 410: the version asked for is no longer kept.
+    /// Returns 410 Expired: the requested resourceVersion has been compacted.
     #[must_use]
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
 
-    /// 413: the body is over the limit.
+    /// Returns 413 `RequestEntityTooLarge`: the request exceeds a size limit.
     #[must_use]
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::new(413, "RequestEntityTooLarge", message)
     }
 
-    /// 500 without a reason, for requests that the real server has no better answer to.
+    /// Returns 500 without a reason, for errors that have no API status on the API server either.
     #[must_use]
     pub fn unexplained(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
     }
 
-    /// 429: not now.
+    /// Returns 429 `TooManyRequests`, with `Retry-After` if `retry_after` is set.
     #[must_use]
     pub fn too_many_requests(message: impl Into<String>, retry_after: Option<u32>) -> Self {
         let error = Self::new(429, "TooManyRequests", message);
@@ -325,14 +325,14 @@ impl ApiError {
         }
     }
 
-    /// 429: a disruption budget stands in the way of an eviction.
+    /// Returns 429 `TooManyRequests` with cause `DisruptionBudget`: a `PodDisruptionBudget` rejects an eviction.
     #[must_use]
     pub fn disruption_budget(message: &str, cause: &str, retry_after: Option<u32>) -> Self {
         Self::too_many_requests(message, retry_after)
             .with_causes(vec![json!({"reason": "DisruptionBudget", "message": cause})])
     }
 
-    /// 500: our own mistake.
+    /// Returns 500 `InternalError`.
     #[must_use]
     pub fn internal(message: impl Into<String>) -> Self {
         let message = message.into();
@@ -344,7 +344,7 @@ impl ApiError {
         .with_causes(vec![json!({"message": message})])
     }
 
-    /// 504: the version asked for lies in the future.
+    /// Returns 504 Timeout with cause `ResourceVersionTooLarge`: the requested resourceVersion is in the future.
     #[must_use]
     pub fn too_large_resource_version(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
@@ -356,13 +356,13 @@ impl ApiError {
             .retrying(1)
     }
 
-    /// 504: it took too long.
+    /// Returns 504 Timeout: the request exceeded its deadline.
     #[must_use]
     pub fn timeout(message: &str) -> Self {
         Self::new(504, "Timeout", format!("Timeout: {message}")).about("", "", "")
     }
 
-    /// What somebody else answers, whatever code and reason that is.
+    /// Returns an error with an arbitrary code and reason, such as the status of a webhook response.
     #[must_use]
     pub fn said_by_others(code: u16, reason: &str, message: String, details: Option<Value>) -> Self {
         let seconds = details
@@ -378,7 +378,7 @@ impl ApiError {
         }
     }
 
-    /// The `Status` object.
+    /// Returns the `Status` object for the response body.
     #[must_use]
     pub fn to_status(&self) -> Value {
         let mut metadata = json!({});

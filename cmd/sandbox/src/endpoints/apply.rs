@@ -1,4 +1,5 @@
-//! PATCH with a configuration to apply, of the object, of its status and of its scale.
+//! The server-side apply handler: PATCH of an object, its status or its scale with an apply configuration
+//! (`applyPatcher` in `handlers/patch.go` of the API server).
 
 use serde_json::{Value, json};
 
@@ -12,22 +13,22 @@ use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::{fieldmanager, meta, yaml};
 
-/// How often an apply that lost a race against a creation or a deletion starts over.
+/// Maximum number of attempts of an apply that conflicts with a concurrent create or delete.
 const ATTEMPTS: usize = 8;
 
-/// A request to apply.
+/// A decoded apply request.
 pub(crate) struct Applying {
     pub config: Value,
     pub writer: Writer,
     pub force: bool,
-    /// What the client is warned of.
+    /// The `Warning` headers of the response.
     pub warnings: Vec<String>,
-    /// What a strict request is refused for, once it is known that it could be applied.
+    /// The strict decoding error. Errors of the apply itself take precedence.
     strict: Option<ApiError>,
 }
 
 impl Applying {
-    /// Applies to what is there, or to nothing.
+    /// Applies the configuration to the live object, or to an empty one.
     pub fn to(&self, res: &Resource, live: Option<&Value>) -> Result<Value> {
         let applied =
             fieldmanager::apply(res, &self.writer, live, &self.config, self.force).map_err(refused)?;
@@ -85,7 +86,7 @@ impl Api {
             } else {
                 self.check_create_on_update(call)?;
                 let mut value = next(None)?;
-                // Whatever version it was made for, there is none.
+                // The object does not exist, so its resourceVersion only needs to be well-formed.
                 let version = meta::text(&value, "resourceVersion");
                 if !version.is_empty() {
                     update::check_version_number(version)?;
@@ -105,7 +106,7 @@ impl Api {
         crate::endpoints::warned(outcome, applying.warnings)
     }
 
-    /// Reads the configuration of a request. It says what it is, and that must be this kind.
+    /// Decodes the apply configuration of a request. Rejects one whose group, version and kind are not the given ones.
     pub(crate) fn applying(
         &self,
         call: &Call,
@@ -164,7 +165,7 @@ impl Api {
     }
 }
 
-/// `namespace/name; group/version, Kind=Kind`
+/// Formats an object as `namespace/name; group/version, Kind=Kind`.
 fn described(res: &Resource, value: &Value) -> String {
     let (namespace, name) = (meta::namespace(value), meta::name(value));
     format!(
@@ -173,7 +174,7 @@ fn described(res: &Resource, value: &Value) -> String {
     )
 }
 
-/// What fits the schema and is no object all the same: the server has no better answer.
+/// Turns the decode error of a merged built-in object into the 500 that the API server returns.
 fn unconverted(res: &Resource, what: &str, error: ApiError) -> ApiError {
     let prefix = format!("cannot be handled as a {}: ", res.kind);
     match error.message.split_once(&prefix) {

@@ -1,4 +1,4 @@
-//! POST of an object.
+//! The create handler: POST (`handlers/create.go` and `Store.Create` of the API server).
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::status::{ApiError, Result};
 use crate::storage::{Guard, Object, StoreError};
 use crate::{fieldmanager, meta, registry};
 
-/// How often a `generateName` is completed anew when the name is taken.
+/// Maximum number of names to generate from a `generateName` before the create fails with `AlreadyExists`.
 pub(crate) const NAME_ATTEMPTS: usize = 8;
-/// Longest name that a `generateName` grows into.
+/// Maximum length of a generated name, in bytes.
 const MAX_GENERATED_NAME: usize = 63;
 const SUFFIX: usize = 5;
 
@@ -29,7 +29,7 @@ impl Api {
         crate::endpoints::warned(created, warnings)
     }
 
-    /// Creates an object that a client sent.
+    /// Runs the checks that apply to client requests, records the field manager and creates the object.
     pub(crate) async fn create_decoded(
         &self,
         dispatcher: &Dispatcher<'_>,
@@ -40,7 +40,7 @@ impl Api {
         let call = dispatcher.call;
         self.check_escalation(call, &Value::Null, &value)?;
         self.check_owner_references(call, &Value::Null, &value)?;
-        // Nobody creates what is on its way out, nor has the time of that.
+        // A new object is not terminating: the server clears these fields before it records field ownership.
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
             meta::set(&mut value, field, Value::Null);
         }
@@ -49,7 +49,7 @@ impl Api {
         Ok(Reply::object(201, created))
     }
 
-    /// Creates a decoded object, and returns it as it is served.
+    /// Creates a decoded object. Generates another name if a generated name already exists.
     pub(crate) fn create_object(
         &self,
         res: &Resource,
@@ -74,7 +74,7 @@ impl Api {
         self.commit_create(res, namespace, value, dry_run)
     }
 
-    /// The first step of a create whose second one comes later: everything but the commit.
+    /// Runs the first step of a two-step create: defaults, allocation and validation, without the commit.
     pub(crate) fn prepare(
         &self,
         res: &Resource,
@@ -86,7 +86,7 @@ impl Api {
         self.prepared(res, namespace, value, dry_run)
     }
 
-    /// The second step; none if the addresses of the first one are no longer free.
+    /// Commits an object from [`Self::prepare`]. Returns `None` if another Service has taken its addresses.
     pub(crate) fn commit_prepared(
         &self,
         res: &Resource,
@@ -101,7 +101,7 @@ impl Api {
         Some(self.commit_create(res, namespace, value, dry_run))
     }
 
-    /// The object as it would be stored.
+    /// Returns the object with system fields and allocated values, after validation.
     fn prepared(&self, res: &Resource, namespace: &str, mut value: Value, dry_run: bool) -> Result<Value> {
         check_namespace(res, namespace, &mut value)?;
         let version = meta::text(&value, "resourceVersion").to_owned();
@@ -123,10 +123,10 @@ impl Api {
             self.check_node_ports(&Value::Null, &value)?;
         }
         if dry_run {
-            // What is not stored gets no other version.
+            // A dry run stores nothing, so the object keeps the resourceVersion of the request.
             meta::set(&mut value, "resourceVersion", version);
         } else if version.parse::<u64>().is_ok_and(|version| version > 0) {
-            // What is no version is as good as none.
+            // The server ignores zero and malformed resourceVersions.
             return Err(ApiError::unexplained(
                 "resourceVersion should not be set on objects to be created",
             ));
@@ -146,7 +146,7 @@ impl Api {
             }
             return Ok(Written::Unstored(value));
         }
-        // Checked again with the commit: what the object is part of must still be there, and stay.
+        // The store checks this again in the commit: the namespace and the CRD must exist and not be terminating.
         let open = |container: Option<&Object>| container.is_some_and(|c| !c.terminating);
         let namespace_open = res.namespaced.then_some(Guard {
             collection: "namespaces",
@@ -210,7 +210,7 @@ impl Api {
         meta::set(value, "uid", self.env.uid(&res.collection, &key));
     }
 
-    /// What needs more than the object itself.
+    /// Sets the fields that depend on other objects: Service addresses, the pod's service account and priority.
     fn before_create(&self, res: &Resource, value: &mut Value) -> Result<()> {
         match res.collection.as_str() {
             "services" => self.allocate_addresses(value),
@@ -223,7 +223,7 @@ impl Api {
         }
     }
 
-    /// What follows from a write that has been committed.
+    /// Updates the state derived from a stored object: quotas, Event TTLs, CRDs, aggregated roles and webhooks.
     pub(crate) fn after_write(&self, res: &Resource, object: &Arc<Object>) {
         self.update_quotas_after(res, object);
         if res.collection == super::expiry::EVENTS {
@@ -240,7 +240,7 @@ impl Api {
         }
     }
 
-    /// What follows from a new object.
+    /// Updates quotas, and creates the default objects of a new namespace.
     fn after_create(&self, res: &Resource, namespace: &str, name: &str) {
         self.update_quotas(res, namespace);
         if res.collection == "namespaces" {
@@ -257,7 +257,7 @@ fn taken(res: &Resource, generated: bool, name: &str, terminating: bool) -> ApiE
     }
 }
 
-/// The namespace of the object and of the path must agree; one that is left out is taken from the path.
+/// Rejects an object whose namespace differs from the path, and sets the namespace if it is empty.
 pub(crate) fn check_namespace(res: &Resource, namespace: &str, value: &mut Value) -> Result<()> {
     let said = meta::namespace(value);
     if !res.namespaced {
@@ -270,7 +270,7 @@ pub(crate) fn check_namespace(res: &Resource, namespace: &str, value: &mut Value
     Ok(())
 }
 
-/// The object names another namespace than the path does.
+/// Returns the 400 for an object whose namespace differs from the path.
 pub(crate) fn other_namespace() -> ApiError {
     ApiError::bad_request(
         "the namespace of the provided object does not match the namespace sent on the request",

@@ -1,4 +1,5 @@
-//! From the body of a request to an object of the kind that the path names.
+//! Decoding of request bodies into objects of the requested kind, with field validation and defaulting (the serializers
+//! and strict decoding of the API server).
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +10,7 @@ use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::{protobuf, registry, schema, yaml};
 
-/// What to do about fields that the kind does not have.
+/// The `fieldValidation` parameter: the handling of unknown and duplicate fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -18,7 +19,7 @@ pub(crate) enum FieldValidation {
 }
 
 impl FieldValidation {
-    /// What a request asks for. What nobody knows was refused with [`Call::check_options`].
+    /// Returns the `fieldValidation` of a request. Defaults to `Warn`. [`Call::check_options`] rejects unknown values.
     pub fn of(call: &Call) -> Self {
         match call.query.get("fieldValidation") {
             Some("Ignore") => Self::Ignore,
@@ -27,7 +28,7 @@ impl FieldValidation {
         }
     }
 
-    /// What is wrong with what a request asks for.
+    /// Returns the error for an unknown `fieldValidation` value.
     pub fn error(call: &Call) -> Option<FieldError> {
         const ALLOWED: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
         let asked = call.query.get("fieldValidation")?;
@@ -36,7 +37,7 @@ impl FieldValidation {
     }
 }
 
-/// A decoded object and what the client is warned of.
+/// A decoded object and the `Warning` headers of its response.
 pub(crate) struct Decoded {
     pub value: Value,
     pub warnings: Vec<String>,
@@ -58,14 +59,14 @@ pub(crate) fn body(call: &Call, options: &str) -> Result<Decoded> {
             .collect(),
     };
     if validation == FieldValidation::Ignore {
-        check_kind_is_said(&call.res, &parsed.value, &call.body)?;
+        check_kind_is_set(&call.res, &parsed.value, &call.body)?;
     }
     check_type_meta(&call.res, &parsed.value, &call.body)?;
     object(&call.res, parsed.value, wrong, validation, Stage::Sent)
 }
 
-/// Who does not ask for what is wrong with its fields is told in other words that a custom resource does not say its kind.
-fn check_kind_is_said(res: &Resource, value: &Value, body: &[u8]) -> Result<()> {
+/// Rejects a custom resource without a kind. The API server words this error differently for `fieldValidation=Ignore`.
+fn check_kind_is_set(res: &Resource, value: &Value, body: &[u8]) -> Result<()> {
     let unsaid = matches!(&value["kind"], Value::Null) || value["kind"] == "";
     if res.custom.is_none() || !unsaid {
         return Ok(());
@@ -78,7 +79,7 @@ fn check_kind_is_said(res: &Resource, value: &Value, body: &[u8]) -> Result<()> 
     )))
 }
 
-/// Kind and version are texts, before anything else is known of a body.
+/// Rejects a body whose `apiVersion` or `kind` is not a string, and a custom resource without a kind.
 pub(crate) fn check_type_meta(res: &Resource, value: &Value, body: &[u8]) -> Result<()> {
     for field in ["apiVersion", "kind"] {
         let found = &value[field];
@@ -105,7 +106,7 @@ pub(crate) fn check_type_meta(res: &Resource, value: &Value, body: &[u8]) -> Res
     Ok(())
 }
 
-/// How a body begins, as the server shows it: what looks like JSON as text, anything else byte by byte.
+/// Returns the first 30 bytes of a body for error messages: as text if it starts with a brace, otherwise in hex.
 fn summary(body: &[u8]) -> String {
     const SHOWN: usize = 30;
     let (begin, more) = match body.get(..SHOWN) {
@@ -122,11 +123,11 @@ fn summary(body: &[u8]) -> String {
     begin + more
 }
 
-/// The tree that a body holds, whatever its form: JSON, or protobuf.
+/// Parses a JSON, YAML or protobuf body into an untyped object.
 pub(crate) fn tree(call: &Call, api_version: &str, kind: &str) -> Result<schema::Parsed> {
     if protobuf::is_protobuf(&call.content_type) {
         let value = protobuf::decode(&call.body, (api_version, kind)).map_err(|error| match error {
-            // Clients that can, try again with JSON.
+            // Clients that support JSON retry with it after 415.
             ProtobufError::Unknown(_) => ApiError::unsupported(&error.to_string()),
             ProtobufError::Foreign(why) => unrecognized(kind, &format!("{why} ({})", summary(&call.body))),
             ProtobufError::Malformed(why) => {
@@ -156,7 +157,7 @@ pub(crate) fn tree(call: &Call, api_version: &str, kind: &str) -> Result<schema:
     };
     match parsed.value {
         Value::Object(_) => Ok(parsed),
-        // Null is an empty object.
+        // The API server decodes null as an empty object.
         Value::Null => Ok(schema::Parsed {
             value: json!({}),
             duplicates: Vec::new(),
@@ -168,27 +169,28 @@ pub(crate) fn tree(call: &Call, api_version: &str, kind: &str) -> Result<schema:
     }
 }
 
-/// A body that does not even say what it is.
+/// Returns the 400 for a body without a readable version and kind.
 fn unrecognized(kind: &str, why: &str) -> ApiError {
     ApiError::bad_request(format!(
         "the object provided is unrecognized (must be of type {kind}): {why}"
     ))
 }
 
-/// Where a tree comes from: it is warned of what it repeats in other words.
+/// The origin of an untyped object. It selects the conversion rules and the wording of the warning about duplicate
+/// owner references.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// From a client, as a whole.
+    /// The body of a create or update.
     Sent,
-    /// From a patch, or from a webhook.
+    /// The result of a patch or of a mutating webhook.
     Changed,
-    /// From a patch that was merged in the typed form: numbers are made to fit.
+    /// The result of a strategic merge patch or an apply: numbers are converted to the type of the field.
     Merged,
-    /// From a patch that made a custom resource one of another version: there is no schema for it.
+    /// The result of a patch that changed the `apiVersion` of a custom resource. The schema does not apply to it.
     Foreign,
 }
 
-/// What is said of an object that does not tell its version: nothing of it is known.
+/// Reports every field of an object without an `apiVersion` as unknown.
 pub(crate) fn unread(
     res: &Resource,
     value: &Value,
@@ -198,11 +200,11 @@ pub(crate) fn unread(
     let fields = value.as_object().into_iter().flat_map(Map::keys);
     let unknown = fields.filter(|field| !matches!(field.as_str(), "apiVersion" | "kind"));
     wrong.extend(unknown.map(|field| format!("unknown field {field:?}")));
-    judged(res, wrong, validation)
+    report(res, wrong, validation)
 }
 
-/// Brings a tree into the shape of the kind: right kind and version, right types, no unknown fields, defaults set.
-/// `wrong` is what strict validation has against the body already.
+/// Converts an untyped object to the kind of the resource: checks kind, version and types, drops unknown fields and
+/// sets defaults. `wrong` contains the strict decoding errors found so far.
 pub(crate) fn object(
     res: &Resource,
     mut value: Value,
@@ -210,17 +212,17 @@ pub(crate) fn object(
     validation: FieldValidation,
     stage: Stage,
 ) -> Result<Decoded> {
-    let unknown = brought(res, &mut value, stage, Nulls::Dropped)?;
+    let unknown = convert(res, &mut value, stage, Nulls::Dropped)?;
     wrong.extend(unknown.iter().map(|path| format!("unknown field {path:?}")));
-    let mut warnings = judged(res, wrong, validation)?;
+    let mut warnings = report(res, wrong, validation)?;
     warnings.extend(single_owner_references(&mut value, stage));
     registry::default(res, &mut value);
     Ok(Decoded { value, warnings })
 }
 
-/// The same of what an apply has made: a null that was applied to a custom resource stays, for validation to judge.
+/// Converts the result of an apply like [`object`], but keeps nulls in custom resources for schema validation.
 pub(crate) fn applied(res: &Resource, mut value: Value) -> Result<Decoded> {
-    brought(res, &mut value, Stage::Merged, Nulls::Kept)?;
+    convert(res, &mut value, Stage::Merged, Nulls::Kept)?;
     let warnings = single_owner_references(&mut value, Stage::Merged)
         .into_iter()
         .collect();
@@ -228,17 +230,17 @@ pub(crate) fn applied(res: &Resource, mut value: Value) -> Result<Decoded> {
     Ok(Decoded { value, warnings })
 }
 
-/// What becomes of nulls in custom resources.
+/// The handling of nulls in custom resources.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nulls {
     Dropped,
     Kept,
 }
 
-/// Kind, types and fields; returns the fields that were dropped.
-fn brought(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Result<Vec<String>> {
+/// Checks the kind and converts the fields. Returns the paths of dropped fields.
+fn convert(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Result<Vec<String>> {
     check_kind(res, value)?;
-    // An empty list says something that no list does not: the managers are to be forgotten.
+    // An empty managedFields list resets field ownership; an absent list keeps it.
     let forgets = res.custom.is_none() && value["metadata"]["managedFields"] == json!([]);
     let unknown = conform(res, value, stage, nulls)?;
     if forgets && let Some(meta) = crate::meta::of_mut(value) {
@@ -247,8 +249,8 @@ fn brought(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Res
     Ok(unknown)
 }
 
-/// What is wrong becomes an error, warnings, or nothing.
-fn judged(res: &Resource, wrong: Vec<String>, validation: FieldValidation) -> Result<Vec<String>> {
+/// Turns strict decoding errors into a 400, into warnings or into nothing, depending on `fieldValidation`.
+fn report(res: &Resource, wrong: Vec<String>, validation: FieldValidation) -> Result<Vec<String>> {
     Ok(match validation {
         FieldValidation::Strict if !wrong.is_empty() => {
             let what = format!("{} in version {:?}", res.kind, res.version);
@@ -264,7 +266,7 @@ fn judged(res: &Resource, wrong: Vec<String>, validation: FieldValidation) -> Re
     })
 }
 
-/// Owner references that stand twice become one, with a warning.
+/// Removes duplicate owner references and returns a warning about them.
 fn single_owner_references(value: &mut Value, stage: Stage) -> Option<String> {
     let references = value
         .get_mut("metadata")?
@@ -294,7 +296,7 @@ fn single_owner_references(value: &mut Value, stage: Stage) -> Option<String> {
     })
 }
 
-/// Types and fields; returns the fields that were dropped.
+/// Converts the fields to their types. Returns the paths of dropped fields.
 fn conform(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Result<Vec<String>> {
     let cannot = |e: schema::DecodeError| {
         let what = format!("{} in version {:?}", res.kind, res.version);
@@ -307,12 +309,12 @@ fn conform(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Res
         };
         unknown.map_err(cannot)?
     } else {
-        // A custom resource: only its metadata has a shape that we know.
+        // A custom resource: only its metadata has a built-in schema.
         let Some(meta) = crate::meta::of_mut(value) else {
             return Err(not_an_object(res));
         };
         if let (Nulls::Kept, Some(shape)) = (nulls, schema::object_meta()) {
-            // What was merged without being read is not refused any more, but left out.
+            // An apply merges metadata without decoding it. The server drops invalid metadata fields here.
             meta.retain(|name, value| schema::conform(shape, &mut json!({ name: value })).is_ok());
         }
         let mut tree = Value::Object(std::mem::take(meta));
@@ -338,7 +340,7 @@ fn conform(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Res
     Ok(unknown)
 }
 
-/// A number without a fraction is whole, however it was written.
+/// Converts floating-point numbers without a fraction to integers, recursively.
 #[allow(clippy::cast_possible_truncation)]
 fn whole_numbers(value: &mut Value) {
     match value {
@@ -362,7 +364,7 @@ fn not_an_object(res: &Resource) -> ApiError {
     ))
 }
 
-/// Of a custom resource of another version only the metadata is known, and what is wrong in it is told first.
+/// Validates the metadata of a custom resource of another version. Its errors precede the version mismatch.
 fn check_foreign_metadata(res: &Resource, api_version: &str, value: &Value) -> Result<()> {
     let Some(shape) = schema::object_meta().filter(|_| res.custom.is_some()) else {
         return Ok(());
@@ -379,7 +381,7 @@ fn check_foreign_metadata(res: &Resource, api_version: &str, value: &Value) -> R
     unknown.map(drop)
 }
 
-/// A body may leave out kind and version, but not name others.
+/// Rejects another kind or version, and sets both fields. Built-in kinds may omit them.
 fn check_kind(res: &Resource, value: &mut Value) -> Result<()> {
     let expected = res.api_version();
     let Some(map) = value.as_object() else {
@@ -399,7 +401,7 @@ fn check_kind(res: &Resource, value: &mut Value) -> Result<()> {
         let why = format!("unexpected GroupVersion string: {api_version} ({value})");
         return Err(unrecognized(&res.kind, &why));
     }
-    // Built-in kinds know their version, custom resources say it.
+    // Only custom resources require an apiVersion.
     let other_version = api_version != expected && (res.custom.is_some() || !api_version.is_empty());
     if res.custom.is_some() {
         if kind.is_empty() {

@@ -1,6 +1,6 @@
-//! The TTL of Events: the server removes an Event one hour after its last write, as with `--event-ttl=1h0m0s`.
+//! The TTL of Events: the server deletes an Event one hour after its last write (`--event-ttl=1h0m0s`).
 //!
-//! Expired Events are removed before the next request and before the next frame of a watch of Events.
+//! Each request, and each frame of a watch, deletes the expired Events first.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::storage::{Draft, Object};
 pub(super) const EVENTS: &str = "events";
 const EVENT_TTL: Duration = Duration::from_hours(1);
 
-/// Written Events in the order of their expiry: when, which revision, which key.
+/// A queue of written Events, ordered by expiry: expiry time, revision and key.
 #[derive(Default)]
 pub(crate) struct Expiries(Mutex<VecDeque<(Instant, u64, String)>>);
 
@@ -29,19 +29,17 @@ impl Expiries {
 }
 
 impl Api {
-    /// Notes when an Event that was just written expires.
     pub(super) fn schedule_expiry(&self, event: &Object) {
         let at = self.env.instant() + EVENT_TTL;
         let entry = (at, event.revision, event.key.clone());
         self.expiries.lock().push_back(entry);
     }
 
-    /// When the next Event may expire.
+    /// Returns the earliest scheduled expiry.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         self.expiries.lock().front().map(|(at, ..)| *at)
     }
 
-    /// Removes every Event whose TTL is over.
     pub(crate) fn expire_events(&self) {
         let mut expiries = self.expiries.lock();
         let now = self.env.instant();
@@ -57,7 +55,7 @@ impl Api {
                 shape: event.shape,
                 fields: event.fields.clone(),
             };
-            // Another write since then has started a TTL of its own.
+            // This fails for an Event that was written again; its new revision has its own expiry.
             let _ = self.store.remove(EVENTS, &key, revision, last);
         }
     }

@@ -1,4 +1,4 @@
-//! GET of one object.
+//! The get handler: GET of one object (`GetResource` in `handlers/get.go` of the API server).
 
 use crate::endpoints::{Api, Body, Call, Reply};
 use crate::status::{ApiError, Result};
@@ -6,7 +6,7 @@ use crate::status::{ApiError, Result};
 impl Api {
     pub(crate) async fn get(&self, call: &Call) -> Result<Reply> {
         let found = match call.query.get("resourceVersion") {
-            // Without a version: the present state, whatever the API service's watch cache knows.
+            // Without a resourceVersion, a get is a quorum read that bypasses the watch cache.
             None => self.store.get(&call.res.collection, &call.key()),
             Some(version) => {
                 let at_least = crate::endpoints::list::parse_version(version)?;

@@ -1,4 +1,6 @@
-//! LIST: selectors, paging, and which moment of the store a list shows.
+//! The list handler: GET of a collection (`ListResource` in `handlers/get.go` of the API server).
+//!
+//! Implements label and field selectors, pagination with continue tokens, and the resourceVersion semantics of lists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +17,7 @@ use crate::selector::{FieldSelector, LabelSelector, Selector, SelectorError};
 use crate::status::{ApiError, Result};
 use crate::storage::{Object, Snapshot, StoreError};
 
-/// How long a request waits for a version that the watch cache has not reached.
+/// Maximum time that a request waits for the watch cache to reach a resourceVersion.
 const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 
 const EXPIRED_CONTINUE: &str = "The provided continue parameter is too old to display a consistent list result. You \
@@ -33,7 +35,7 @@ impl Api {
         })
     }
 
-    /// The objects that a list shows, and its metadata.
+    /// Returns the objects and the metadata of a list.
     pub(crate) async fn page(&self, call: &Call) -> Result<Page> {
         check_options(call)?;
         call.query.number("timeoutSeconds")?;
@@ -52,7 +54,7 @@ impl Api {
             .filter(|(_, o)| selector.matches(o));
         let most = if limit == 0 { usize::MAX } else { limit };
         let objects: Vec<_> = selected.take(most).collect();
-        // A full page has a token when any object follows, whether it matches or not.
+        // A full page has a continue token if any object follows, even one that does not match the selector.
         if let Some((last, object)) = objects.last()
             && objects.len() == most
             && last + 1 < total
@@ -68,7 +70,7 @@ impl Api {
             }
         }
         if call.res.custom.is_some() && metadata["continue"].is_null() {
-            // Lists of custom resources have the token even when it is empty.
+            // Lists of custom resources include an empty continue token.
             metadata["continue"] = "".into();
         }
         let objects = objects.into_iter().map(|(_, o)| o).collect();
@@ -87,7 +89,7 @@ impl Api {
             ));
         };
         let asked = parse_version(version)?;
-        // A page at a version is of that version exactly, unless the client says otherwise.
+        // With a limit and a nonzero resourceVersion, resourceVersionMatch defaults to Exact.
         let matching = call.query.get("resourceVersionMatch");
         if matching == Some("Exact") || (matching.is_none() && limit > 0 && asked > 0) {
             let newest = self.store.revision();
@@ -102,7 +104,7 @@ impl Api {
             ));
         }
         let at = self.visible(call, asked).await?;
-        // A list of "any version" comes whole out of the watch cache.
+        // The watch cache ignores the limit for resourceVersion 0.
         let limit = if asked == 0 { 0 } else { limit };
         Ok((
             self.store
@@ -142,7 +144,7 @@ impl Api {
             })
     }
 
-    /// The revision that the API service's watch cache shows, once it has reached `at_least`.
+    /// Waits until the watch cache has reached `at_least` and returns its revision. Returns 504 after the timeout.
     pub(crate) async fn visible(&self, call: &Call, at_least: u64) -> Result<u64> {
         let deadline = self.env.instant() + FRESHNESS_WAIT;
         let mut commits = self.store.subscribe_all();
@@ -152,7 +154,7 @@ impl Api {
             moved.mark_seen();
             let collection = &call.res.collection;
             let shown = call.lag.visible(collection, self.store.revision());
-            // A cache that lags behind the history still has a state: the oldest one that is retained.
+            // A cache older than the retained history shows the oldest retained revision.
             let visible = shown.max(self.store.compacted(collection));
             if visible >= at_least {
                 return Ok(visible);
@@ -169,13 +171,13 @@ impl Api {
     }
 }
 
-/// One page of a list, or all of it.
+/// One page of a list, or the complete list.
 pub(crate) struct Page {
     pub objects: Vec<Arc<Object>>,
     pub metadata: Value,
 }
 
-/// Where in its collection the objects of a call stand.
+/// Returns the key prefix of the objects that a call selects.
 pub(crate) fn prefix(call: &Call) -> String {
     if call.namespace.is_empty() {
         String::new()
@@ -184,7 +186,7 @@ pub(crate) fn prefix(call: &Call) -> String {
     }
 }
 
-/// The smallest key behind `key`.
+/// Returns the smallest key greater than `key`.
 fn after(key: &str) -> String {
     format!("{key}\0")
 }
@@ -206,7 +208,7 @@ pub(crate) fn parse_version(version: &str) -> Result<u64> {
     })
 }
 
-/// The selectors of a call; a name in the path of a watch selects too.
+/// Parses the label and field selectors of a call. A name in the path adds a `metadata.name` selector.
 pub(crate) fn selector(call: &Call) -> Result<Selector> {
     let bad = |e: SelectorError| ApiError::bad_request(e.to_string());
     let labels = LabelSelector::parse(call.query.get("labelSelector").unwrap_or_default()).map_err(bad)?;
@@ -225,7 +227,7 @@ pub(crate) fn selector(call: &Call) -> Result<Selector> {
     })
 }
 
-/// Kinds that have fields of their own to select by refuse others in other words.
+/// Rejects an unsupported field label. The message differs for kinds with selectable fields of their own.
 fn check_field(res: &Resource, field: &str) -> Result<(), SelectorError> {
     if registry::supports_field(res, field) {
         return Ok(());
@@ -238,7 +240,7 @@ fn check_field(res: &Resource, field: &str) -> Result<(), SelectorError> {
     }))
 }
 
-/// The rules between `resourceVersion`, `resourceVersionMatch`, `continue` and `sendInitialEvents`.
+/// Validates the combination of `resourceVersion`, `resourceVersionMatch`, `continue` and `sendInitialEvents`.
 fn check_options(call: &Call) -> Result<()> {
     let mut errors = Vec::new();
     let mut forbid = |field: &str, why: &str| errors.push(FieldError::forbidden(field, why));
@@ -284,7 +286,7 @@ fn check_options(call: &Call) -> Result<()> {
     }
 }
 
-/// Where the next page starts, and in which state of the store. Without a revision: in the present one.
+/// A continue token: the first key of the next page and the revision of the list. `None` means the current revision.
 struct Token {
     revision: Option<u64>,
     start: String,

@@ -1,8 +1,8 @@
-//! The handlers of the verbs, for every resource (`endpoints/handlers` and the generic registry store of the API server).
+//! The REST handlers of the API server, one file per verb (upstream: `endpoints/handlers` and the generic registry).
 //!
-//! A request that got here has been routed (`service`): its resource is known. Each verb lives in its own file and ends
-//! in one [`Reply`] or one [`ApiError`]. Writes read the present version, compute the next one without a lock, and
-//! commit it only if the version has not changed meanwhile; if it has, they start over.
+//! The `service` module routes a request and resolves its resource. Each handler returns one [`Reply`] or one
+//! [`ApiError`]. Writes use optimistic concurrency: they read the current version, compute the next one without a lock,
+//! commit it only if the resourceVersion is unchanged, and retry on conflict.
 
 pub(crate) mod apply;
 pub(crate) mod create;
@@ -48,7 +48,7 @@ pub use crate::admission::dispatcher::Warnings;
 pub use render::{Body, Form};
 pub use watch::WatchStream;
 
-/// What all API services share.
+/// The state shared by all API services of a sandbox.
 pub struct Api {
     pub(crate) store: Store,
     pub(crate) env: Env,
@@ -56,67 +56,67 @@ pub struct Api {
     pub(crate) audit: Option<Arc<Audit>>,
     pub(crate) enforce_owner_references: bool,
     pub(crate) service_account_admission: bool,
-    /// What `kube-root-ca.crt` holds, the `ConfigMap` of each namespace; none if there is no such object.
+    /// CA bundle of the `kube-root-ca.crt` `ConfigMap` in each namespace; `None` creates no such `ConfigMap`.
     pub(crate) root_ca: Option<String>,
-    /// Signs the tokens of service accounts; made with the first of them.
+    /// Signer of service account tokens, created with the first token.
     pub(crate) signer: Arc<OnceLock<Option<Signer>>>,
     registry: RwLock<ServedResources>,
-    /// The webhooks that are asked about writes; none if there are none.
+    /// Admission webhooks; `None` if no webhook is configured.
     pub(crate) webhooks: RwLock<Option<Arc<Webhooks>>>,
-    /// What the webhooks were compiled from; held while they are made anew.
+    /// Webhook configurations that `webhooks` was compiled from. Locked during compilation.
     pub(crate) compiled: Mutex<ConfigurationCache>,
-    /// Where the services of webhooks are.
+    /// Addresses of the Services that webhooks call.
     pub(crate) services: Services,
-    /// Held from the choice of a Service's addresses until it is stored, so that no two choose the same.
+    /// Locked from the allocation of a Service's addresses until the commit, so that no address is allocated twice.
     addresses: Mutex<()>,
-    /// Held while a definition is judged and what it defines is put into the registry.
+    /// Locked while a CRD is evaluated and its resources are added to the registry.
     pub(crate) definitions: Mutex<()>,
-    /// Held while quotas are checked until the new object is stored, and while their status is written.
+    /// Locked from the quota check until the commit of the new object, and during updates of quota status.
     pub(crate) quotas: Mutex<()>,
-    /// The namespaces that are being emptied.
+    /// Terminating namespaces whose content is being deleted.
     pub(crate) emptying: Mutex<BTreeSet<String>>,
     expiries: expiry::Expiries,
-    /// The internal controllers that run in steps only.
+    /// Internal controllers that only run when the test steps them.
     pub(crate) delayed: BTreeSet<InternalController>,
-    /// True once every watch is to end.
+    /// Becomes true to end every watch.
     closing: watch_channel::Sender<bool>,
-    /// Told when something else is served than before.
+    /// Signals a change of the served resources.
     served: watch_channel::Sender<()>,
 }
 
 /// One routed request.
 pub struct Call {
-    /// What it is about.
+    /// The requested resource.
     pub res: Arc<Resource>,
-    /// Namespace of the path, empty if it has none.
+    /// Namespace of the path; empty for cluster-scoped resources and for requests across all namespaces.
     pub namespace: String,
-    /// Name of the path.
+    /// Object name of the path; `None` for a collection.
     pub name: Option<String>,
-    /// Options.
+    /// Query parameters.
     pub query: Query,
-    /// Body, empty if there is none.
+    /// Request body; may be empty.
     pub body: Bytes,
-    /// Media type of the body.
+    /// The `Content-Type` header.
     pub content_type: String,
-    /// `User-Agent`, empty if there is none.
+    /// The `User-Agent` header; empty if missing.
     pub user_agent: String,
-    /// The form in which the answer is wanted.
+    /// The negotiated representation of the response.
     pub view: View,
-    /// Whether it is a watch.
+    /// Whether the request is a watch.
     pub watch: bool,
-    /// How far the watch cache of the API service is behind.
+    /// The staleness of the API service's watch cache.
     pub lag: Arc<Lag>,
-    /// Who asks.
+    /// The authenticated user.
     pub user: User,
-    /// The token that the API service takes as the administrator's.
+    /// The bearer token of the administrator.
     pub admin_token: Option<Arc<str>>,
 }
 
-/// The answer to a request, before it is rendered.
+/// The response to a request, before encoding.
 pub struct Reply {
     /// HTTP status code.
     pub code: u16,
-    /// What to send.
+    /// The content to encode.
     pub body: Body,
     /// `Warning` headers.
     pub warnings: Vec<String>,
@@ -136,7 +136,7 @@ impl Written {
         }
     }
 
-    /// The object in the version that `res` serves.
+    /// Returns the object in the version that `res` serves.
     pub(crate) fn served(&self, res: &Resource) -> Cow<'_, Value> {
         match self {
             Self::Stored(object) => Api::served(res, object),
@@ -171,7 +171,7 @@ impl Reply {
     }
 }
 
-/// The outcome of a write with what the client is warned of, whether it was done or refused.
+/// Adds `Warning` headers to the reply or to the error of a write.
 fn warned(outcome: Result<Reply>, warnings: Vec<String>) -> Result<Reply> {
     match outcome {
         Ok(reply) => Ok(reply.warn(warnings)),
@@ -180,7 +180,7 @@ fn warned(outcome: Result<Reply>, warnings: Vec<String>) -> Result<Reply> {
 }
 
 impl Api {
-    /// An API with the namespaces and the service that every cluster has.
+    /// Returns an API with the default namespaces and the `kubernetes` Service.
     #[must_use]
     pub(crate) fn new(options: Options) -> Self {
         let Options {
@@ -220,7 +220,8 @@ impl Api {
         api
     }
 
-    /// An independent API with the same objects, history, revision and definitions. Open watches stay with this one.
+    /// Returns an independent API with the same objects, history, revision and CRDs. Open watches stay connected to the
+    /// original.
     #[must_use]
     pub fn fork(&self) -> Self {
         let fork = Self {
@@ -249,7 +250,7 @@ impl Api {
         fork
     }
 
-    /// The resources that are served now.
+    /// Returns the currently served resources.
     #[must_use]
     pub fn registry(&self) -> ServedResources {
         self.registry
@@ -258,13 +259,12 @@ impl Api {
             .clone()
     }
 
-    /// Ends every watch.
     #[cfg(feature = "serve")]
     pub(crate) fn close_watches(&self) {
         self.closing.send_replace(true);
     }
 
-    /// The right to choose addresses, for the one kind that has any.
+    /// Locks address allocation if the resource is `services`; other resources have no addresses.
     fn lock_addresses(&self, res: &Resource) -> Option<MutexGuard<'_, ()>> {
         (res.collection == "services").then(|| self.addresses.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -274,7 +274,7 @@ impl Api {
         self.served.send_replace(());
     }
 
-    /// Carries out a request.
+    /// Dispatches a request to the handler of its verb and subresource.
     pub async fn handle(
         self: &Arc<Self>,
         method: &http::Method,
@@ -328,7 +328,7 @@ impl Api {
         }
     }
 
-    /// What field selectors and the stored version need to know of an object in its served version.
+    /// Converts an object from its served version to a draft in the storage version, with its selectable fields.
     pub(crate) fn draft(res: &Resource, mut value: Value) -> Draft {
         let mut shape = 0;
         if let Some(custom) = &res.custom {
@@ -343,7 +343,7 @@ impl Api {
         Draft { value, shape, fields }
     }
 
-    /// A stored object in the version that `res` serves; a copy only if that is not the stored one.
+    /// Converts a stored object to the version that `res` serves. Borrows it if the two versions are identical.
     pub(crate) fn served<'o>(res: &Resource, object: &'o Object) -> Cow<'o, Value> {
         let stored = object.value();
         let same_type = stored["kind"] == res.kind.as_str() && stored["apiVersion"] == res.api_version();
@@ -368,7 +368,7 @@ impl Api {
 }
 
 impl Call {
-    /// A namespaced kind is written below its namespace, a cluster-scoped one is not.
+    /// Returns whether the scope of the path matches the scope of the resource.
     fn namespaced_as_its_kind(&self) -> bool {
         self.res.namespaced != self.namespace.is_empty()
     }

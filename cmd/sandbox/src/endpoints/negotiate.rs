@@ -1,23 +1,23 @@
-//! What a client wants to get (`Accept`) and what it has sent (`Content-Type`).
+//! Content negotiation (`endpoints/handlers/negotiation` of the API server): the `Accept` and `Content-Type` headers.
 //!
-//! JSON is all we write and read; YAML, protobuf and CBOR are passed over for the next type that the client would
-//! take. Parameters of the type ask for another form of the same objects: `as=Table`, `as=PartialObjectMetadata`.
-//! A form that is unknown makes the clause unacceptable, and the next one has its turn: clients list plain JSON last.
+//! Responses are JSON: `accept` skips YAML, protobuf and CBOR in favor of the next media type of the header. Media type
+//! parameters request a transformation of the objects: `as=Table`, `as=PartialObjectMetadata`. `accept` skips a media
+//! range with an unknown transformation, so clients list plain JSON last.
 
 use std::cmp::Ordering;
 
-/// A version of `meta.k8s.io`. Both have the same forms; the answer names the one that was asked for.
+/// A version of `meta.k8s.io`. Both have the same representations; the response names the requested version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MetaVersion {
-    /// `v1`
+    /// `meta.k8s.io/v1`, the default.
     #[default]
     V1,
-    /// `v1beta1`, which old clients ask for.
+    /// `meta.k8s.io/v1beta1`, which old clients request.
     V1Beta1,
 }
 
 impl MetaVersion {
-    /// As it stands in an object.
+    /// Returns the value of the `apiVersion` field.
     #[must_use]
     pub fn api_version(self) -> &'static str {
         match self {
@@ -27,65 +27,66 @@ impl MetaVersion {
     }
 }
 
-/// The form in which objects are sent.
+/// The representation of objects in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// As they are.
+    /// The full object or list.
     Object,
-    /// As rows of a table.
+    /// A `Table` with one row per object.
     Table(MetaVersion),
-    /// A single object reduced to its metadata; the events of a watch too.
+    /// A `PartialObjectMetadata`; also the representation of objects in watch events.
     Partial(MetaVersion),
-    /// A list of objects reduced to their metadata.
+    /// A `PartialObjectMetadataList`.
     PartialList(MetaVersion),
 }
 
-/// Nothing that the client would take can be served: 406, reason `NotAcceptable`.
+/// The error for an `Accept` header without a supported media range: 406, reason `NotAcceptable`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAcceptable {
-    /// No media type fits.
+    /// The server supports none of the media types.
     #[error("406: Not Acceptable: only the following media types are accepted: application/json")]
     MediaType,
-    /// The media type fits, but it is wanted in a form that there is not.
+    /// The server supports the media type, but not its transformation.
     #[error("only the following media types are accepted: application/json")]
     Form,
-    /// Metadata of one object was asked for, but there is a list.
+    /// The client requested `PartialObjectMetadata` for a list.
     #[error("you requested PartialObjectMetadata, but the requested object is a list")]
     List,
-    /// Metadata of a list was asked for, but there is one object.
+    /// The client requested `PartialObjectMetadataList` for a single object.
     #[error("you requested PartialObjectMetadataList, but the requested object is not a list")]
     NoList,
 }
 
-/// The body of a request is in a form that we do not read: 415, reason `UnsupportedMediaType`.
+/// The error for an unsupported `Content-Type`: 415, reason `UnsupportedMediaType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the body of the request was in an unknown format - accepted media types include: application/json")]
 pub struct UnsupportedMediaType;
 
-/// What the answer holds, which decides on the forms it can have.
+/// The content of a response. It decides which representations are available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holds {
-    /// One object, or the events of a watch.
+pub enum ResponseKind {
+    /// One object, or watch events.
     Object,
-    /// A list.
+    /// A list of objects.
     List,
-    /// Something that is not kept in the store: discovery, a version.
+    /// A document outside the store, such as discovery or the server version.
     Document,
 }
 
-/// Chooses the form of an answer by the `Accept` header of the request.
-pub fn accept(header: Option<&str>, holds: Holds) -> Result<View, NotAcceptable> {
+/// Selects the representation of a response from the `Accept` header.
+pub fn accept(header: Option<&str>, response: ResponseKind) -> Result<View, NotAcceptable> {
     let header = header.unwrap_or_default();
     if header.is_empty() {
         return Ok(View::Object);
     }
     let clauses = clauses(header);
-    // For objects half a wildcard is none.
-    let whole = |clause: &&Clause| holds == Holds::Document || clause.kind == "*" || clause.subtype != "*";
+    // For objects and lists, `application/*` does not match.
+    let whole =
+        |clause: &&Clause| response == ResponseKind::Document || clause.kind == "*" || clause.subtype != "*";
     let view = clauses
         .iter()
         .filter(whole)
-        .find_map(|clause| clause.view(holds))
+        .find_map(|clause| clause.view(response))
         .ok_or_else(|| {
             let json = |clause: &Clause| (clause.kind, clause.subtype) == ("application", "json");
             if clauses.iter().any(json) {
@@ -94,34 +95,33 @@ pub fn accept(header: Option<&str>, holds: Holds) -> Result<View, NotAcceptable>
                 NotAcceptable::MediaType
             }
         })?;
-    match (view, holds) {
-        (View::Partial(_), Holds::List) => Err(NotAcceptable::List),
-        (View::PartialList(_), Holds::Object) => Err(NotAcceptable::NoList),
+    match (view, response) {
+        (View::Partial(_), ResponseKind::List) => Err(NotAcceptable::List),
+        (View::PartialList(_), ResponseKind::Object) => Err(NotAcceptable::NoList),
         _ => Ok(view),
     }
 }
 
-/// Whether discovery is wanted all in one document rather than one by one. Whoever would take it gets it, whatever it would
-/// like better.
+/// Returns whether the `Accept` header lists aggregated discovery. The quality of the media range does not matter.
 #[must_use]
 pub fn wants_aggregated(header: Option<&str>) -> bool {
     let aggregated = |clause: &Clause| clause.is_json() && clause.form == AGGREGATED;
     clauses(header.unwrap_or_default()).iter().any(aggregated)
 }
 
-/// Media type of the `OpenAPI` version 2 document as protobuf, as it is sent.
+/// The `Content-Type` of the `OpenAPI` v2 document in protobuf.
 pub const SWAGGER_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// Whether the `OpenAPI` version 2 document is wanted as protobuf rather than as JSON.
+/// Returns whether the client prefers protobuf to JSON for the `OpenAPI` v2 document.
 #[must_use]
 pub fn prefers_swagger_protobuf(header: Option<&str>) -> bool {
     let choice = |clause: &Clause| {
-        // Clients write the type with an @, which is no valid character there; it is understood, but not sent.
+        // Clients send the media type with an invalid `@`. The server accepts it and responds with the `.` form.
         let name = format!("{}/{}", clause.kind, clause.subtype.replace('@', "."));
         if name == SWAGGER_PROTOBUF {
             Some(true)
         } else {
-            clause.view(Holds::Document).map(|_| false)
+            clause.view(ResponseKind::Document).map(|_| false)
         }
     };
     clauses(header.unwrap_or_default())
@@ -130,7 +130,7 @@ pub fn prefers_swagger_protobuf(header: Option<&str>) -> bool {
         .unwrap_or(false)
 }
 
-/// The forms of text that a body may have.
+/// The text formats of a request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Text {
     /// `application/json`
@@ -139,7 +139,7 @@ pub enum Text {
     Yaml,
 }
 
-/// The form of a body that is text. A request that does not say what it sends, sends JSON.
+/// Returns the text format of a request body. An empty content type means JSON.
 pub fn body(content_type: Option<&str>) -> Result<Text, UnsupportedMediaType> {
     let media_type = content_type
         .unwrap_or_default()
@@ -166,7 +166,7 @@ struct Clause<'a> {
     stream: &'a str,
 }
 
-/// What the parameters ask the objects to be turned into.
+/// The target kind of a transformation, from the parameters `g`, `v` and `as`.
 #[derive(Debug, Default, PartialEq)]
 struct Form<'a> {
     group: &'a str,
@@ -174,14 +174,14 @@ struct Form<'a> {
     kind: &'a str,
 }
 
-/// All of discovery in one document.
+/// The target kind of aggregated discovery.
 const AGGREGATED: Form<'static> = Form {
     group: "apidiscovery.k8s.io",
     version: "v2",
     kind: "APIGroupDiscoveryList",
 };
 
-/// The media ranges, the preferred ones first. What cannot be parsed is left out.
+/// Returns the media ranges in order of preference, without malformed ones.
 fn clauses(header: &str) -> Vec<Clause<'_>> {
     let mut clauses: Vec<Clause> = header.split(',').filter_map(Clause::parse).collect();
     clauses.sort_by(|a, b| {
@@ -211,7 +211,7 @@ impl<'a> Clause<'a> {
         for (key, value) in parts.filter_map(|part| part.split_once('=')) {
             let value = value.trim();
             match key.trim() {
-                // A quality of 0 ought to mean "never"; on a Kubernetes server it means "last".
+                // RFC 9110 defines a quality of 0 as not acceptable; the API server only sorts the range last.
                 "q" => clause.quality = value.parse().unwrap_or(0.0),
                 "as" => clause.form.kind = value,
                 "g" => clause.form.group = value,
@@ -231,8 +231,8 @@ impl<'a> Clause<'a> {
         json && matches!(self.stream, "" | "watch")
     }
 
-    /// The form asked for, if it is one that we have.
-    fn view(&self, holds: Holds) -> Option<View> {
+    /// Returns the requested representation, or `None` if it is not supported.
+    fn view(&self, response: ResponseKind) -> Option<View> {
         if !self.is_json() {
             return None;
         }
@@ -245,7 +245,7 @@ impl<'a> Clause<'a> {
             _ => return None,
         };
         match self.form.kind {
-            _ if holds == Holds::Document => None,
+            _ if response == ResponseKind::Document => None,
             "Table" => Some(View::Table(version)),
             "PartialObjectMetadata" => Some(View::Partial(version)),
             "PartialObjectMetadataList" => Some(View::PartialList(version)),
@@ -262,7 +262,7 @@ mod tests {
     const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
     #[test]
-    fn one_object() {
+    fn accept_header_for_object_selects_view() {
         for (header, view) in [
             ("", Ok(View::Object)),
             ("*/*", Ok(View::Object)),
@@ -318,13 +318,13 @@ mod tests {
                 Err(NotAcceptable::NoList),
             ),
         ] {
-            assert_eq!(accept(Some(header), Holds::Object), view, "{header}");
+            assert_eq!(accept(Some(header), ResponseKind::Object), view, "{header}");
         }
-        assert_eq!(accept(None, Holds::Object), Ok(View::Object));
+        assert_eq!(accept(None, ResponseKind::Object), Ok(View::Object));
     }
 
     #[test]
-    fn preference_goes_by_quality_then_by_precision_then_by_place() {
+    fn media_ranges_are_sorted_by_quality_then_specificity_then_position() {
         let plain_first = format!("application/json,{TABLE}");
         let plain_second = format!("{TABLE},application/json");
         let wild_first = format!("*/*,{TABLE}");
@@ -335,30 +335,36 @@ mod tests {
             (wild_first.as_str(), View::Table(V1)),
             (low.as_str(), View::Object),
         ] {
-            assert_eq!(accept(Some(header), Holds::Object), Ok(view), "{header}");
+            assert_eq!(accept(Some(header), ResponseKind::Object), Ok(view), "{header}");
         }
     }
 
     #[test]
-    fn a_list_of_metadata_as_the_metadata_client_asks_for_it() {
+    fn accept_header_of_metadata_client_selects_partial_list() {
         let form = "as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
         let header =
             format!("application/vnd.kubernetes.protobuf;{form},application/json;{form},application/json");
-        assert_eq!(accept(Some(&header), Holds::List), Ok(View::PartialList(V1)));
+        assert_eq!(
+            accept(Some(&header), ResponseKind::List),
+            Ok(View::PartialList(V1))
+        );
         let single = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-        assert_eq!(accept(Some(single), Holds::List), Err(NotAcceptable::List));
+        assert_eq!(accept(Some(single), ResponseKind::List), Err(NotAcceptable::List));
     }
 
     #[test]
-    fn documents_have_one_form() {
+    fn document_with_transformation_is_not_acceptable() {
         let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
         let header = format!("{aggregated},application/json");
-        assert_eq!(accept(Some(&header), Holds::Document), Ok(View::Object));
+        assert_eq!(accept(Some(&header), ResponseKind::Document), Ok(View::Object));
         assert_eq!(
-            accept(Some(aggregated), Holds::Document),
+            accept(Some(aggregated), ResponseKind::Document),
             Err(NotAcceptable::Form)
         );
-        assert_eq!(accept(Some(TABLE), Holds::Document), Err(NotAcceptable::Form));
+        assert_eq!(
+            accept(Some(TABLE), ResponseKind::Document),
+            Err(NotAcceptable::Form)
+        );
         for (header, wanted) in [
             (header.as_str(), true),
             (aggregated, true),
@@ -381,13 +387,13 @@ mod tests {
         }
         let protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
         assert_eq!(
-            accept(Some(protobuf), Holds::Document),
+            accept(Some(protobuf), ResponseKind::Document),
             Err(NotAcceptable::MediaType)
         );
     }
 
     #[test]
-    fn swagger_comes_in_two_forms() {
+    fn accept_header_selects_openapi_v2_protobuf_or_json() {
         for (header, protobuf) in [
             (None, false),
             (Some("*/*"), false),
@@ -410,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies() {
+    fn content_type_selects_body_format() {
         for json in [
             None,
             Some(""),

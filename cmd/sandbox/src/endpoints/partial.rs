@@ -1,12 +1,12 @@
-//! Objects reduced to their metadata: `PartialObjectMetadata` and its list.
+//! Conversion to `PartialObjectMetadata` and `PartialObjectMetadataList` (`handlers/response.go` of the API server).
 //!
-//! The metadata is passed on whole, managed fields and all; everything else of the object is dropped.
+//! The result contains the complete metadata, including managedFields, and no other field of the object.
 
 use serde_json::{Value, json};
 
 use crate::endpoints::negotiate::MetaVersion;
 
-/// An object's metadata.
+/// Returns the `PartialObjectMetadata` of an object.
 #[must_use]
 pub fn object(object: &Value, version: MetaVersion) -> Value {
     json!({
@@ -16,10 +16,10 @@ pub fn object(object: &Value, version: MetaVersion) -> Value {
     })
 }
 
-/// The metadata of all objects of a list, with the metadata of the list itself.
+/// Returns the `PartialObjectMetadataList` of a list.
 #[must_use]
 pub fn list(items: &[Value], list_meta: Value, version: MetaVersion) -> Value {
-    // The real server sends null for an empty list here; whoever takes that takes [] too.
+    // The API server sends null instead of [] for an empty list; clients decode both to the same value.
     let items: Vec<Value> = items.iter().map(|item| object(item, version)).collect();
     let mut list = json!({
         "kind": "PartialObjectMetadataList",
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_metadata_is_left() {
+    fn partial_object_contains_only_metadata() {
         let pod = json!({
             "kind": "Pod",
             "apiVersion": "v1",

@@ -1,4 +1,5 @@
-//! From stored objects to the bytes of an answer, in the form that the client asked for.
+//! Encoding of responses and watch events in the negotiated representation (`handlers/response.go` and
+//! `responsewriters` of the API server).
 
 use std::sync::Arc;
 
@@ -14,39 +15,39 @@ use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::storage::{Draft, Object, write};
 
-/// What an answer holds.
+/// The content of a response.
 pub enum Body {
-    /// An object of the resource, or of its scale.
+    /// An object of the resource, or its `Scale`.
     Object(Value),
-    /// An object of the resource, as it is stored.
+    /// A stored object of the resource.
     Stored(Arc<Object>),
-    /// Something else, such as a `Status`: it has one form only.
+    /// Another object, such as a `Status`, which has a single representation.
     Plain(Value),
-    /// Nothing.
+    /// An empty body.
     Empty,
     /// A list of the resource's objects.
     List {
-        /// In order.
+        /// The items, sorted by key.
         objects: Vec<Arc<Object>>,
-        /// The list's own metadata.
+        /// The `ListMeta`.
         metadata: Value,
     },
-    /// A watch that begins.
+    /// A stream of watch events.
     Watch(Box<WatchStream>),
 }
 
-/// The form in which the objects of one request are sent.
+/// An encoder for the objects of one response.
 pub struct Form {
     pub(crate) res: Arc<Resource>,
     view: View,
     include: IncludeObject,
-    /// Whether the next table of a watch is its first, which names the columns.
+    /// Whether the next `Table` of a watch is the first one; only that one has column definitions.
     first_table: bool,
     now: jiff::Timestamp,
 }
 
 impl Form {
-    /// Reads what the query says about tables.
+    /// Returns an encoder. Rejects an invalid `includeObject` parameter.
     pub fn new(res: Arc<Resource>, view: View, query: &Query, now: jiff::Timestamp) -> Result<Self> {
         let include = IncludeObject::parse(query.get("includeObject")).map_err(ApiError::bad_request)?;
         Ok(Self {
@@ -58,7 +59,7 @@ impl Form {
         })
     }
 
-    /// The bytes of everything but a watch.
+    /// Encodes a response body. Returns no bytes for a watch.
     #[must_use]
     pub fn encode(&self, body: &Body) -> Vec<u8> {
         match body {
@@ -77,7 +78,7 @@ impl Form {
         }
     }
 
-    /// Appends one watch event.
+    /// Appends a watch event of type `kind`.
     pub(crate) fn event(&mut self, out: &mut Vec<u8>, kind: &str, object: &Object) {
         if self.is_raw(object) {
             out.extend_from_slice(br#"{"type":""#);
@@ -91,7 +92,7 @@ impl Form {
         }
     }
 
-    /// Appends a bookmark.
+    /// Appends a bookmark event. `initial_end` marks the end of the initial events.
     pub(crate) fn bookmark(&mut self, out: &mut Vec<u8>, revision: u64, initial_end: bool) {
         let object = bookmark_object(&self.res.api_version(), &self.res.kind, revision, initial_end);
         self.shaped_event(out, "BOOKMARK", &object);
@@ -112,7 +113,7 @@ impl Form {
         out.extend(line(&json!({"type": kind, "object": object})));
     }
 
-    /// Whether the stored text can be sent as it is, but for kind and version.
+    /// Returns whether the stored JSON can be sent unchanged, except for adding `kind` and `apiVersion`.
     fn is_raw(&self, object: &Object) -> bool {
         self.view == View::Object && self.res.serves_as_stored(object.shape)
     }
@@ -126,11 +127,11 @@ impl Form {
             )
             .as_bytes(),
         );
-        // The stored text is an object with metadata: it begins with a brace, and is not empty.
+        // The stored JSON is a non-empty object, so a field follows the opening brace.
         out.extend_from_slice(object.json.get(1..).unwrap_or(b"}"));
     }
 
-    /// An object of a custom list, which says its kind.
+    /// Appends an item of a custom resource list, with `kind` and `apiVersion`.
     fn item(&self, out: &mut Vec<u8>, object: &Object) {
         if self.is_raw(object) {
             self.raw(out, object);
@@ -194,7 +195,7 @@ impl Form {
             if self.res.custom.is_some() {
                 self.item(&mut out, object);
             } else if self.is_raw(object) {
-                // The items of a built-in list do not repeat what the list says.
+                // Items of a built-in list omit `kind` and `apiVersion`.
                 out.extend_from_slice(&object.json);
             } else {
                 let mut value = Api::served(&self.res, object).into_owned();
@@ -210,12 +211,12 @@ impl Form {
     }
 }
 
-/// Appends the event that ends a watch with an error.
+/// Appends an ERROR event, the last event of a failed watch.
 pub(crate) fn error_event(out: &mut Vec<u8>, status: &Value) {
     out.extend(line(&json!({"type": "ERROR", "object": status})));
 }
 
-/// The same state at another version.
+/// Returns a copy of an object with another resourceVersion.
 pub(crate) fn at_revision(object: &Object, revision: u64) -> Object {
     let draft = Draft {
         value: object.value().clone(),

@@ -1,4 +1,4 @@
-//! What a URL asks for: the resource path, and the query's options.
+//! Parsing of request URLs: the resource path and the query parameters (`RequestInfo` of the API server).
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use percent_encoding::percent_decode_str;
 
 use crate::status::{ApiError, Result};
 
-/// A path below `/api/v1` or `/apis/<group>/<version>`.
+/// A parsed resource path below `/api/v1` or `/apis/<group>/<version>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// API group, empty for core.
+    /// API group; empty for the core group.
     pub group: String,
-    /// Version.
+    /// API version, such as `v1`.
     pub version: String,
-    /// Plural resource name.
+    /// Plural resource name, such as `pods`.
     pub resource: String,
-    /// Namespace, if the path has one.
+    /// Namespace; `None` for cluster-scoped resources and for lists across all namespaces.
     pub namespace: Option<String>,
-    /// Object name, if the path has one.
+    /// Object name; `None` for a collection.
     pub name: Option<String>,
     /// Subresource, such as `status`.
     pub subresource: Option<String>,
-    /// Whether the path is one of the old `/watch/` ones.
+    /// Whether the path has the deprecated `/watch/` prefix.
     pub watch: bool,
 }
 
 impl Target {
-    /// Reads a resource path; `None` for everything else.
+    /// Parses a resource path. Returns `None` for other paths.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
         let decoded: Option<Vec<String>> = path
@@ -41,7 +41,7 @@ impl Target {
             })
             .collect();
         let segments = decoded?;
-        // No name has a slash in it, and an object has one path.
+        // Names cannot contain a slash, not even an encoded one.
         if segments.iter().any(|segment| segment.contains('/')) {
             return None;
         }
@@ -56,7 +56,7 @@ impl Target {
             rest = &rest[1..];
         }
         let mut namespace = None;
-        // `/namespaces/x/status` is about the namespace itself, `/namespaces/x/pods` about what is in it.
+        // `/namespaces/x/status` targets the namespace, `/namespaces/x/pods` a collection in it.
         if let ["namespaces", name, inner, ..] = rest
             && !matches!(*inner, "status" | "finalize")
         {
@@ -88,14 +88,14 @@ impl Target {
     }
 }
 
-/// The query of a request. Unknown parameters are ignored, as on the real server.
+/// The query parameters of a request. Like the API server, it ignores unknown parameters.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
     values: BTreeMap<String, Vec<String>>,
 }
 
 impl Query {
-    /// Reads the query of a URI.
+    /// Parses the query of a URI.
     #[must_use]
     pub fn parse(uri: &Uri) -> Self {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -108,7 +108,7 @@ impl Query {
         Self { values }
     }
 
-    /// The first value of a parameter, unless it is missing or empty.
+    /// Returns the first value of a parameter, or `None` if it is missing or empty.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.values
@@ -118,20 +118,20 @@ impl Query {
             .filter(|v| !v.is_empty())
     }
 
-    /// All values of a parameter.
+    /// Returns all values of a parameter.
     #[must_use]
     pub fn all(&self, key: &str) -> &[String] {
         self.values.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// A boolean, in the server's reading: present and neither `false` nor `0` is true.
+    /// Parses a boolean as the API server does: every value except `false` and `0` is true, including an empty one.
     #[must_use]
     pub fn flag(&self, key: &str) -> Option<bool> {
         let value = self.values.get(key)?.first()?;
         Some(!(value.eq_ignore_ascii_case("false") || value == "0"))
     }
 
-    /// A number.
+    /// Parses an integer. Returns `None` if the parameter is missing or empty.
     pub fn number(&self, key: &str) -> Result<Option<i64>> {
         let Some(value) = self.get(key) else {
             return Ok(None);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn paths() {
+    fn resource_paths_are_parsed() {
         let s = |s: &str| Some(s.to_owned());
         for (path, expected) in [
             ("/api/v1/pods", Some(("/v1/pods".to_owned(), None, None, None))),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_follow_the_servers_reading() {
+    fn query_flags_and_numbers_are_parsed() {
         let query = |q: &str| Query::parse(&format!("/x?{q}").parse().expect("a URI"));
         assert_eq!(query("watch=1").flag("watch"), Some(true));
         assert_eq!(query("watch").flag("watch"), Some(true));

@@ -1,4 +1,4 @@
-//! The `/scale` subresource: one way to read and set the number of replicas, whatever the kind.
+//! The `/scale` subresource: GET, PUT and PATCH of an `autoscaling/v1` `Scale` (`ScaleREST` of the API server).
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::resource::{Resource, Scale};
 use crate::status::{ApiError, Result};
 use crate::{fieldmanager, meta, patch, registry, schema};
 
-/// How many an object wants that does not say so, until somebody has said it.
+/// Marks spec.replicas as unset while a request updates the scale of a custom resource.
 const NO_REPLICAS: i32 = i32::MIN;
 
 impl Api {
@@ -87,7 +87,7 @@ impl Api {
         {
             let mut sent = std::mem::take(&mut scaling.sent);
             schema::conform(schema, &mut sent).map_err(|error| scaling.unfit(&error))?;
-            check_place(call, &mut sent)?;
+            check_identity(call, &mut sent)?;
             scaling.sent = sent;
         }
         let dry_run = call.dry_run(options)?;
@@ -96,21 +96,21 @@ impl Api {
     }
 }
 
-/// A request to scale: it is about the scale of an object, and changes the object.
+/// An update of a `Scale`. Admission and patches see the `Scale`; the store writes the scaled object.
 struct Scaling<'a> {
     call: &'a Call,
     paths: &'a Scale,
     patch_type: Option<PatchType>,
-    /// What a PUT sent.
+    /// The body of a PUT; null for a PATCH.
     sent: Value,
     applying: Option<Applying>,
     writer: Writer,
-    /// A scale is an object of its own kind, whatever it scales.
+    /// The `autoscaling/v1` `Scale` resource.
     kind: Resource,
 }
 
 impl Scaling<'_> {
-    /// The scale of an object, with its managers.
+    /// Returns the scale of an object, with the managedFields converted to the `Scale`.
     fn present(&self, object: &Value) -> Value {
         let mut present = scale_of(&self.call.res, self.paths, object);
         if is_without_replicas(&self.call.res, self.paths, object) {
@@ -125,11 +125,11 @@ impl Scaling<'_> {
         present
     }
 
-    /// What is wrong with the scale that is wanted of an object.
+    /// Validates the requested scale, and checks its uid and resourceVersion against the object.
     fn check(&self, object: &Value, wanted: &Value) -> Result<()> {
         let (res, name) = (&self.call.res, self.call.name());
         if res.custom.is_some() {
-            // The rest is for the schema to judge.
+            // The structural schema validates the other values.
             if wanted["spec"]["replicas"] == NO_REPLICAS {
                 let path = &self.paths.spec_replicas;
                 let message = format!("the spec replicas field \".{path}\" cannot be empty");
@@ -155,7 +155,7 @@ impl Scaling<'_> {
         Ok(())
     }
 
-    /// What the client is told of a scale that does not decode.
+    /// Converts a decode error into the API error for this verb and patch type.
     fn unfit(&self, error: &schema::DecodeError) -> ApiError {
         match (self.patch_type, self.call.res.custom.is_some()) {
             (None, true) => ApiError::bad_request("no kind is registered for the type v1.Scale"),
@@ -213,7 +213,7 @@ impl UpdatedObject for Scaling<'_> {
         if let Some(schema) = schema {
             conform(schema, &mut wanted).map_err(|error| self.unfit(&error))?;
         }
-        check_place(call, &mut wanted)?;
+        check_identity(call, &mut wanted)?;
         if self.applying.is_none() {
             fieldmanager::track(&self.kind, &self.writer, Some(&present), &mut wanted);
         }
@@ -237,7 +237,8 @@ impl UpdatedObject for Scaling<'_> {
     }
 }
 
-/// The real server cannot: it takes the scale for a version of the custom resource.
+/// Returns the error of the API server for an apply to the scale of a custom resource: it tries to convert the `Scale`
+/// to a version of the custom resource.
 fn no_custom_scale(what: &str, config: &Value) -> ApiError {
     let (namespace, name) = (meta::namespace(config), meta::name(config));
     ApiError::unexplained(format!(
@@ -265,7 +266,7 @@ fn scale_resource() -> Resource {
     }
 }
 
-/// A scale is sent, and nothing else.
+/// Rejects a body whose kind is set and is not `Scale`.
 fn check_kind(sent: &Value) -> Result<()> {
     let Some(other) = sent["kind"]
         .as_str()
@@ -281,8 +282,8 @@ fn check_kind(sent: &Value) -> Result<()> {
     )))
 }
 
-/// A scale is of the object that the path names.
-fn check_place(call: &Call, scale: &mut Value) -> Result<()> {
+/// Checks the namespace and name of a scale against the path.
+fn check_identity(call: &Call, scale: &mut Value) -> Result<()> {
     create::check_namespace(&call.res, &call.namespace, scale)?;
     update::check_name(meta::name(scale), call.name())
 }
@@ -300,7 +301,7 @@ fn check_replicas(name: &str, wanted: &Value) -> Result<()> {
     Err(ApiError::invalid_kind("autoscaling", "Scale", name, &errors))
 }
 
-/// Whether a custom resource does not say how many it wants.
+/// Returns whether the spec replicas field of a custom resource is unset.
 fn is_without_replicas(res: &Resource, paths: &Scale, object: &Value) -> bool {
     res.custom.is_some() && meta::at_path(object, &paths.spec_replicas).is_null()
 }
@@ -339,7 +340,7 @@ fn scale_of(res: &Resource, paths: &Scale, object: &Value) -> Value {
     })
 }
 
-/// A selector object in the grammar of queries. `ReplicationController` selectors are plain maps.
+/// Formats a selector as a label selector string. A `ReplicationController` selector is a plain map.
 fn selector_text(selector: &Value) -> String {
     let Some(map) = selector.as_object() else {
         return String::new();

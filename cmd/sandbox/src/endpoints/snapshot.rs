@@ -1,7 +1,7 @@
-//! Forks of a sandbox, and its content as text: `export` and `import`.
+//! Forks of a sandbox, and snapshots of its state: `export` and `import`.
 //!
-//! A snapshot is JSON, and so YAML too: the revision, and every object of every collection with its uid and
-//! resourceVersion. It has no history: watches and lists from before an import get 410.
+//! A snapshot is a JSON document with the store revision and every object, including uid and resourceVersion. `import`
+//! also reads YAML. A snapshot has no history: watches and lists at a revision from before the import fail with 410.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::{Sandbox, meta, registry, yaml};
 
 const KIND: &str = "SandboxSnapshot";
 
-/// The reason why a text is not a snapshot.
+/// An error in a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// The text is neither JSON nor YAML.
     #[error("snapshot is malformed: {0}")]
     Malformed(String),
-    /// The text is of another kind.
+    /// The document has another kind.
     #[error("expected kind {KIND}, found {0}")]
     Kind(String),
     /// An object has no name or no resourceVersion.
@@ -29,7 +29,7 @@ pub enum SnapshotError {
     Metadata {
         /// The collection, such as `pods`.
         collection: String,
-        /// The position in the list of that collection.
+        /// The zero-based index of the object in its collection.
         index: usize,
         /// `name` or `resourceVersion`.
         field: &'static str,
@@ -37,8 +37,8 @@ pub enum SnapshotError {
 }
 
 impl Sandbox {
-    /// An independent sandbox with the same objects, history and revision. Takes constant time: both share their state
-    /// until one of them writes. Open watches stay with this one.
+    /// Returns an independent sandbox with the same objects, history and revision. Takes constant time: the two share
+    /// state until one of them writes. Open watches stay connected to the original.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Sandbox {
         }
     }
 
-    /// All objects and the revision, as text for [`Sandbox::import`].
+    /// Returns all objects and the revision as a snapshot for [`Sandbox::import`].
     #[must_use]
     pub fn export(&self) -> String {
         let (collections, revision) = self.api.store.dump();
@@ -58,7 +58,7 @@ impl Sandbox {
         json!({"kind": KIND, "revision": revision, "objects": objects}).to_string()
     }
 
-    /// Replaces all content by that of a snapshot. Uids and resourceVersions stay as they were exported.
+    /// Replaces all objects with those of a snapshot. Keeps the uids and resourceVersions of the snapshot.
     pub fn import(&self, snapshot: &str) -> Result<(), SnapshotError> {
         self.api.import(snapshot)
     }
@@ -75,7 +75,7 @@ impl Api {
         let Value::Object(mut collections) = snapshot["objects"].take() else {
             return Err(SnapshotError::Malformed("objects is missing".to_owned()));
         };
-        // Definitions come first: they say which fields of custom resources can be selected.
+        // CRDs load first: they declare the selectable fields of custom resources.
         let definitions = collections.remove(DEFINITIONS).unwrap_or_default();
         let mut objects = self.read_collection(DEFINITIONS, definitions)?;
         for (collection, values) in &collections {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn fork_is_independent_and_shares_the_past() {
+    fn fork_shares_history_and_isolates_later_writes() {
         let sandbox = Sandbox::builder().start().expect("a sandbox");
         let before = sandbox.revision();
         create(&sandbox, "a");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn import_restores_an_export() {
+    fn import_restores_exported_state() {
         let sandbox = Sandbox::builder().start().expect("a sandbox");
         create(&sandbox, "a");
         let text = sandbox.export();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_snapshots_are_rejected_and_change_nothing() {
+    fn malformed_snapshot_is_rejected_without_changes() {
         let sandbox = Sandbox::builder().start().expect("a sandbox");
         let before = sandbox.export();
         let nameless = json!({"kind": KIND, "revision": 1000, "objects": {"pods": [{"metadata": {}}]}});

@@ -1,6 +1,7 @@
-//! PUT and PATCH, of the object and of its status.
+//! The update and patch handlers: PUT and PATCH of an object or its status (`handlers/update.go`, `handlers/patch.go`
+//! and `Store.Update` of the API server).
 //!
-//! Both produce the wanted object from the present one; everything after that is the same, and is here once.
+//! Both verbs compute the desired object from the current one and then share validation, conflict detection and commit.
 
 use std::sync::Arc;
 
@@ -17,26 +18,25 @@ use crate::status::{ApiError, Result};
 use crate::storage::{Object, StoreError};
 use crate::{fieldmanager, meta, patch, registry, schema};
 
-/// How often a write that lost a race against another starts over.
+/// Maximum number of attempts of an update that conflicts with concurrent writes.
 const ATTEMPTS: usize = 16;
 
-/// Which part of the object a request writes.
+/// The part of an object that a request writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Main,
     Status,
-    /// What holds a namespace.
+    /// The `spec.finalizers` of a namespace.
     Finalize,
-    /// The ephemeral containers of a pod.
     EphemeralContainers,
-    /// Whatever the server itself wants to write.
+    /// Any field: a write of the API server itself, without validation.
     Server,
 }
 
-/// What became of an object.
+/// The outcome of a committed update.
 enum Committed {
     Stored(Arc<Object>),
-    /// The last stored state, and the one that the request asked for.
+    /// The last stored state, and the state that the request would have stored.
     Removed(Arc<Object>, Value),
 }
 
@@ -50,7 +50,7 @@ impl Part {
     }
 }
 
-/// An update of one object.
+/// The parameters of an update, shared by its two steps.
 pub(crate) struct Update<'a> {
     pub res: &'a Resource,
     pub namespace: &'a str,
@@ -66,7 +66,7 @@ impl Api {
         let dry_run = call.dry_run("UpdateOptions")?;
         let writer = self.writer(call, "UpdateOptions", subresource)?;
         let decoded = decode::body(call, "UpdateOptions");
-        // A custom resource of another kind is only refused where there is one to update.
+        // For custom resources, 404 Not Found takes precedence over a kind mismatch.
         let missing = || self.store.get(&call.res.collection, &call.key()).is_none();
         if call.res.custom.is_some() && decoded.as_ref().is_err_and(|e| e.code == 422) && missing() {
             return Err(ApiError::not_found(&call.res, call.name()));
@@ -96,7 +96,7 @@ impl Api {
         {
             let uid = meta::text(&value, "uid");
             if !uid.is_empty() {
-                let why = another_uid(uid, "");
+                let why = uid_mismatch(uid, "");
                 return Err(ApiError::conflict(&call.res, call.name(), &why));
             }
             self.check_create_on_update(call)?;
@@ -140,8 +140,8 @@ impl Api {
         let produce = |current: &Value| {
             let mut patched = patch::apply(kind, current, &call.body, schema).map_err(refused)?;
             if kind == PatchType::Strategic {
-                // Such a patch works on the typed object, which does not carry its type.
-                check_types_are_texts(call, &patched)?;
+                // A strategic merge patch works on the typed object and cannot change its kind or apiVersion.
+                check_type_meta_strings(call, &patched)?;
                 for field in ["kind", "apiVersion"] {
                     patched[field] = current[field].clone();
                 }
@@ -149,7 +149,7 @@ impl Api {
             decode::check_type_meta(&call.res, &patched, &call.body).map_err(|e| unfit(call, &e))?;
             let wrong = patch::strict_errors(kind, &call.body);
             if call.res.custom.is_none() && patched["apiVersion"].as_str().is_none_or(str::is_empty) {
-                // Without its version nothing of it can be read, not even its name.
+                // The API server cannot decode an object without an apiVersion, so the name is missing.
                 warnings =
                     decode::unread(&call.res, &patched, wrong, validation).map_err(|e| unfit(call, &e))?;
                 return Err(nameless(call.name()));
@@ -178,7 +178,7 @@ impl Api {
         crate::endpoints::warned(updated.map(|updated| Reply::object(200, updated)), warnings)
     }
 
-    /// Replaces an object by what `produce` makes of it, and returns the result as it is served.
+    /// Replaces an object with the result of `produce`. Retries on conflict.
     pub(crate) fn update(
         &self,
         res: &Resource,
@@ -215,7 +215,7 @@ impl Api {
         Err(ApiError::modified(res, name))
     }
 
-    /// The first step of an update whose second one comes later: everything but the commit.
+    /// Runs the first step of a two-step update: allocation and validation, without the commit.
     pub(crate) fn prepare_update(
         &self,
         res: &Resource,
@@ -228,7 +228,8 @@ impl Api {
         self.next_version(res, namespace, part, old, new)
     }
 
-    /// The second step; none if something has changed since the first one.
+    /// Commits an object from [`Self::prepare_update`]. Returns `None` if the object has changed since then, or if
+    /// another Service has taken its addresses.
     pub(crate) fn commit_prepared_update(
         &self,
         update: &Update<'_>,
@@ -237,7 +238,7 @@ impl Api {
         next: Value,
     ) -> Result<Option<Written>> {
         let _addresses = self.lock_addresses(update.res);
-        // An address that was chosen in the first step may be somebody else's by now.
+        // Another Service may have taken an address that the first step chose.
         if update.res.collection == "services"
             && update.part == Part::Main
             && !self.addresses_are_free(old, &next)
@@ -247,7 +248,7 @@ impl Api {
         self.finish_update(update, current, old, next)
     }
 
-    /// Stores the object and runs the follow-ups. Returns none if another write came first.
+    /// Stores the object and updates derived state. Returns `None` on a conflict with a concurrent write.
     fn finish_update(
         &self,
         update: &Update<'_>,
@@ -283,7 +284,7 @@ impl Api {
         }
     }
 
-    /// Stores the next version, or removes the object if nothing holds it any longer.
+    /// Stores the next version, or removes a terminating object without finalizers.
     fn commit_update(
         &self,
         res: &Resource,
@@ -292,8 +293,8 @@ impl Api {
         old: &Value,
         next: Value,
     ) -> Result<Committed, StoreError> {
-        if finished_by(&next) {
-            // Watchers are told the last state that was stored, the client what it asked for.
+        if completes_deletion(&next) {
+            // Watchers receive the last stored state; the client receives the state of its request.
             let last = Self::draft(res, old.clone());
             let removed = self.store.remove(&res.collection, key, current.revision, last)?;
             return Ok(Committed::Removed(removed, next));
@@ -305,7 +306,7 @@ impl Api {
         Ok(Committed::Stored(stored))
     }
 
-    /// The version that follows `old` when a client asks for `new`; equal to `old` if nothing changes.
+    /// Returns the validated object to store when a request replaces `old` with `new`.
     fn next_version(
         &self,
         res: &Resource,
@@ -366,17 +367,17 @@ impl Api {
     }
 }
 
-/// What is sent as a whole is about the object with its uid, and no other.
+/// Rejects a body whose uid is set and differs from the stored object.
 pub(crate) fn check_uid(res: &Resource, old: &Value, sent: &Value) -> Result<()> {
     let (uid, old_uid) = (meta::text(sent, "uid"), meta::text(old, "uid"));
     if uid.is_empty() || uid == old_uid {
         return Ok(());
     }
     let name = meta::name(old);
-    Err(ApiError::conflict(res, name, &another_uid(uid, old_uid)))
+    Err(ApiError::conflict(res, name, &uid_mismatch(uid, old_uid)))
 }
 
-/// The client's idea of the object must be the present one.
+/// Rejects an update whose resourceVersion differs from the stored object, or is unset although the kind requires it.
 fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result<()> {
     let name = meta::name(old);
     let version = meta::text(new, "resourceVersion");
@@ -395,7 +396,7 @@ fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result<()> {
     }
 }
 
-/// A patched custom resource stays of its version: another one, or none, is put aside until the rest has been read.
+/// Restores the `apiVersion` of a custom resource that a patch changed, so that it decodes. Returns the patched one.
 fn take_other_version(res: &Resource, patched: &mut Value) -> Option<Value> {
     let said = patched["apiVersion"].as_str().unwrap_or_default().to_owned();
     let expected = res.api_version();
@@ -406,8 +407,8 @@ fn take_other_version(res: &Resource, patched: &mut Value) -> Option<Value> {
     Some(said.into())
 }
 
-/// The typed object has a place for its type, and texts are all that fits in there.
-fn check_types_are_texts(call: &Call, patched: &Value) -> Result<()> {
+/// Rejects a strategic merge patch that sets `kind` or `apiVersion` to a value other than a string.
+fn check_type_meta_strings(call: &Call, patched: &Value) -> Result<()> {
     let wrong = ["kind", "apiVersion"]
         .iter()
         .map(|field| &patched[*field])
@@ -421,7 +422,7 @@ fn check_types_are_texts(call: &Call, patched: &Value) -> Result<()> {
     }
 }
 
-/// What is no number cannot be the version of anything.
+/// Rejects a resourceVersion that is not a number.
 pub(crate) fn check_version_number(version: &str) -> Result<()> {
     if version.parse::<u64>().is_err() {
         return Err(ApiError::unexplained(format!(
@@ -431,7 +432,7 @@ pub(crate) fn check_version_number(version: &str) -> Result<()> {
     Ok(())
 }
 
-/// The name of a body must be that of the path.
+/// Rejects an object whose name is empty or differs from the path.
 pub(crate) fn check_name(name: &str, expected: &str) -> Result<()> {
     if name.is_empty() {
         return Err(nameless(expected));
@@ -450,8 +451,9 @@ fn nameless(expected: &str) -> ApiError {
     ))
 }
 
-/// An object that is marked for deletion goes when its last finalizer does, unless it still has time.
-fn finished_by(next: &Value) -> bool {
+/// Returns whether an update completes a deletion: the object is terminating, and has neither finalizers nor a grace
+/// period.
+fn completes_deletion(next: &Value) -> bool {
     let grace = next["metadata"]["deletionGracePeriodSeconds"]
         .as_i64()
         .unwrap_or(0);
@@ -462,7 +464,7 @@ fn finished_by(next: &Value) -> bool {
     meta::is_terminating(next) && grace == 0 && meta::finalizers(next).is_empty() && !namespace_content
 }
 
-/// A patch whose result is no object of the kind is the patch's fault.
+/// Turns a 400 about the result of a patch into a 422 about the patch.
 pub(crate) fn unfit(call: &Call, error: &ApiError) -> ApiError {
     if error.code != 400 {
         return error.clone();
@@ -472,12 +474,12 @@ pub(crate) fn unfit(call: &Call, error: &ApiError) -> ApiError {
     ApiError::invalid_kind("", "", "", &[why])
 }
 
-/// The message about an object that has another uid than the request.
-fn another_uid(wanted: &str, found: &str) -> String {
+/// Returns the conflict message for a uid mismatch.
+fn uid_mismatch(wanted: &str, found: &str) -> String {
     format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}")
 }
 
-/// The kind of patch that the content type names, if this resource takes it.
+/// Returns the patch type of the content type. Rejects types that the resource does not support with 415.
 pub(crate) fn patch_type(call: &Call) -> Result<PatchType> {
     let kind = PatchType::from_content_type(&call.content_type);
     if call.res.custom.is_some() && !matches!(kind, Ok(PatchType::Json | PatchType::Merge | PatchType::Apply))

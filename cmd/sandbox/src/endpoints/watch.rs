@@ -1,7 +1,8 @@
-//! WATCH: every change after a version, in order, until the deadline.
+//! The watch handler (`handlers/watch.go` and the watch cache of the API server).
 //!
-//! Mirrors the watch cache (cacher). A watcher holds no queue of its own, only the revision that it has reached: it reads
-//! on in the store's history when its client takes more. A watcher that is too slow for the history is closed.
+//! A watch sends every change after a resourceVersion, in order, until its deadline. It does not queue events: it
+//! records the last revision sent, and reads the next changes from the store's history when the client reads more. The
+//! server closes a watch whose revision has been compacted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,28 +23,28 @@ use crate::storage::lag::Lag;
 use crate::storage::{Change, Object};
 
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
-/// The last bookmark comes this long before the deadline.
+/// Time between the last bookmark and the deadline.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
-/// Without `timeoutSeconds` a watch lasts between once and twice this long.
+/// Minimum duration of a watch without `timeoutSeconds`. The maximum is twice as long; each watch draws its own.
 const DEFAULT_SECONDS: u64 = 30 * 60;
-/// What is encoded at once. A client that does not read costs no more than this.
+/// Size at which a frame is sent. Bounds the memory for a client that does not read.
 const FRAME_BYTES: usize = 64 * 1024;
 const CHANGES_AT_ONCE: usize = 256;
 
-/// One watch connection.
+/// The event stream of one watch request.
 pub struct WatchStream {
     api: Arc<Api>,
     lag: Arc<Lag>,
     form: Form,
     selector: Selector,
     prefix: String,
-    /// Objects that are sent as ADDED before the changes.
+    /// Objects to send as ADDED events before the changes.
     initial: std::vec::IntoIter<Arc<Object>>,
-    /// Whether the end of the initial objects is to be marked.
+    /// Whether a bookmark still has to mark the end of the initial events.
     mark_initial: bool,
-    /// Everything up to this revision has been sent.
+    /// The revision up to which all events have been sent.
     reached: u64,
-    /// Where the changes began: a bookmark that says no more than that is not sent.
+    /// The revision at which the watch started. A bookmark is only sent for a later one.
     began: u64,
     bookmarks: bool,
     next_bookmark: Instant,
@@ -51,20 +52,20 @@ pub struct WatchStream {
     commits: Changed,
     moved: Changed,
     closing: watch::Receiver<bool>,
-    /// Wakes when something else is served: a custom resource may be no longer.
+    /// Signals a change of the served resources, such as a deleted CRD.
     served: watch::Receiver<()>,
-    /// Why it cannot begin.
+    /// The error to send as the only event.
     failed: Option<ApiError>,
     finished: bool,
 }
 
-/// Whether what is watched is still served.
+/// The state of the CRD of the watched resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Definition {
     Served,
-    /// No longer, or with another spec: the events so far are sent, then the watch ends.
+    /// The CRD is deleted or its spec has changed: the watch sends the pending events and ends.
     Replaced,
-    /// The name and version are those of another definition, whose objects are not what was asked for.
+    /// A new CRD with the same name has replaced it: the watch ends without further events.
     Another,
 }
 
@@ -79,19 +80,19 @@ impl Api {
             _ => DEFAULT_SECONDS + self.env.below(DEFAULT_SECONDS),
         };
         let collection = call.res.collection.clone();
-        // Subscribed before the state is read, so that nothing falls between the two.
+        // Subscribing before reading the state avoids missing a commit between the two.
         let commits = self.store.subscribe(&collection);
         let version = call.query.get("resourceVersion");
         let asked = version.map(parse_version).transpose()?;
         let from_state = send_initial.unwrap_or(asked.is_none_or(|v| v == 0));
         let reached = match asked {
             Some(version) if !from_state && version > 0 => Ok(version),
-            // Without a version, a legacy watch begins at once with the state of the watch cache, whatever its age.
+            // Without resourceVersion and sendInitialEvents, a watch starts at the state of a possibly stale cache.
             None if send_initial.is_none() => self.visible(&call, 0).await,
             None => self.visible(&call, self.store.revision()).await,
             Some(version) => self.visible(&call, version).await,
         };
-        // From here on the watch has begun: errors are sent as events.
+        // The watch has started: it sends later errors as events.
         let oldest = self.store.compacted(&collection);
         let reached = reached.and_then(|reached| {
             if reached < oldest {
@@ -139,7 +140,7 @@ impl Api {
 }
 
 impl WatchStream {
-    /// The next piece of the response; `None` when the watch is over.
+    /// Waits for the next events and returns them encoded. Returns `None` at the end of the watch.
     pub async fn next_frame(&mut self) -> Option<Bytes> {
         while !self.finished {
             self.commits.mark_seen();
@@ -162,7 +163,7 @@ impl WatchStream {
             }
             let now = self.api.env.instant();
             if now >= self.deadline {
-                // What came in the last moment is still told, but nothing that comes after it.
+                // The watch sends the events in this frame, but no later ones.
                 self.finished = true;
             }
             if frame.is_empty() && self.bookmarks && now >= self.next_bookmark {
@@ -199,7 +200,7 @@ impl WatchStream {
         None
     }
 
-    /// What has become of the definition of a custom resource.
+    /// Returns the state of the CRD. Built-in resources are always served.
     fn definition(&self) -> Definition {
         let res = &self.form.res;
         let Some(custom) = &res.custom else {
@@ -248,12 +249,12 @@ impl WatchStream {
                     return;
                 }
             }
-            // Nothing else of this collection up to there: that is what a bookmark may say.
+            // The collection has no other changes up to this revision, so a bookmark may report it.
             self.reached = self.reached.max(known.min(visible));
         }
     }
 
-    /// A change of an object is, for a selection, its coming, its changing or its going.
+    /// Appends the event of a change. An object that starts or stops matching the selector is ADDED or DELETED.
     fn change(&mut self, frame: &mut Vec<u8>, change: &Change) {
         if !change.key().starts_with(&self.prefix) {
             return;
@@ -266,7 +267,7 @@ impl WatchStream {
             (Some(_), Some(after)) => self.form.event(frame, "MODIFIED", after),
             (Some(before), None) => match &change.removed {
                 Some(removed) => self.form.event(frame, "DELETED", removed),
-                // It only left the selection: its last selected state, at the version of the change.
+                // The object no longer matches the selector: send its last matching state with the new resourceVersion.
                 None => self
                     .form
                     .event(frame, "DELETED", &render::at_revision(before, change.revision)),
@@ -276,7 +277,7 @@ impl WatchStream {
     }
 }
 
-/// A minute from now, or shortly before the deadline if that comes first.
+/// Returns the time of the next bookmark: after the interval, or shortly before the deadline if that is earlier.
 fn next_bookmark(now: Instant, deadline: Instant) -> Instant {
     let regular = now + BOOKMARK_EVERY;
     match deadline.checked_sub(LAST_BOOKMARK) {
@@ -322,7 +323,7 @@ fn check_options(call: &Call) -> Result<()> {
     }
 }
 
-/// A watch refuses a version that is none in other words than a list.
+/// Parses a resourceVersion. The error of a watch differs from the error of a list.
 fn parse_version(version: &str) -> Result<u64> {
     version.parse().map_err(|_| {
         ApiError::unexplained(format!(
@@ -331,7 +332,7 @@ fn parse_version(version: &str) -> Result<u64> {
     })
 }
 
-/// The object of a bookmark: nothing but a version.
+/// Returns the object of a bookmark event, which only has a resourceVersion.
 pub(crate) fn bookmark_object(api_version: &str, kind: &str, revision: u64, initial_end: bool) -> Value {
     let mut metadata = json!({"resourceVersion": revision.to_string()});
     if initial_end {

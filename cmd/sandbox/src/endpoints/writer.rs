@@ -1,4 +1,5 @@
-//! Who writes: the field manager of a request, and what may not be said about it.
+//! Field managers and option validation of write requests (`managerOrUserAgent` and the validation of
+//! `meta.k8s.io` options in the API server).
 
 use crate::endpoints::decode::FieldValidation;
 use crate::endpoints::{Api, Call, dry_run_error, invalid_dry_run};
@@ -6,12 +7,12 @@ use crate::field::FieldError;
 use crate::fieldmanager::Writer;
 use crate::status::{ApiError, Result};
 
-/// Longest name of a manager.
+/// Maximum length of a field manager name, in bytes.
 const MAX_MANAGER: usize = 128;
 
 impl Api {
-    /// The writer of a request: who its parameter names, or else the first part of its user agent. `options` is the kind
-    /// of options that the verb has.
+    /// Returns the writer of a request. The field manager is the `fieldManager` parameter or, without it, the first
+    /// part of the user agent. `options` is the options kind of the verb, such as `CreateOptions`.
     pub(crate) fn writer(&self, call: &Call, options: &str, subresource: Option<&str>) -> Result<Writer> {
         let errors = manager_errors(call);
         if !errors.is_empty() {
@@ -19,7 +20,7 @@ impl Api {
         }
         let manager = match call.query.get("fieldManager") {
             Some(manager) => manager.to_owned(),
-            None => of_user_agent(&call.user_agent),
+            None => manager_from_user_agent(&call.user_agent),
         };
         let subresource = match subresource {
             Some("status") => "status",
@@ -34,13 +35,13 @@ impl Api {
         })
     }
 
-    /// The writer of an apply, and whether it takes what others have.
+    /// Returns the writer of an apply, and whether `force` resolves conflicts in its favor.
     pub(crate) fn applier(&self, call: &Call, subresource: Option<&str>) -> Result<(Writer, bool)> {
         let force = call.query.flag("force") == Some(true);
         Ok((self.writer(call, "PatchOptions", subresource)?, force))
     }
 
-    /// What the server itself writes.
+    /// Returns the writer for changes by the API server.
     pub(crate) fn server(&self, subresource: &'static str) -> Writer {
         Writer {
             manager: "kube-apiserver".to_owned(),
@@ -49,7 +50,7 @@ impl Api {
         }
     }
 
-    /// What the server writes in place of a controller that a cluster has for it.
+    /// Returns the writer for changes by the built-in controllers.
     pub(crate) fn controller(&self, subresource: &'static str) -> Writer {
         Writer {
             manager: "kube-controller-manager".to_owned(),
@@ -59,7 +60,7 @@ impl Api {
 }
 
 impl Call {
-    /// All that is wrong with the options of a write, at once. `options` is their kind.
+    /// Validates the options of a write and reports all errors together. `options` is the options kind of the verb.
     pub(crate) fn check_options(&self, options: &str, apply: bool) -> Result<()> {
         let mut errors = Vec::new();
         if apply && self.query.get("fieldManager").is_none() {
@@ -81,7 +82,7 @@ impl Call {
         Err(ApiError::invalid_kind("meta.k8s.io", options, "", &errors))
     }
 
-    /// `dryRun=All`. `options` is the kind of options that the verb has.
+    /// Returns whether the request sets `dryRun=All`. `options` is the options kind of the verb.
     pub(crate) fn dry_run(&self, options: &str) -> Result<bool> {
         match self.query.all("dryRun") {
             [] => Ok(false),
@@ -106,7 +107,7 @@ fn manager_errors(call: &Call) -> Vec<FieldError> {
     errors
 }
 
-fn of_user_agent(user_agent: &str) -> String {
+fn manager_from_user_agent(user_agent: &str) -> String {
     let mut manager = String::new();
     let name = user_agent.split('/').next().unwrap_or_default();
     for c in name.chars().filter(|c| is_printable(*c)) {
@@ -118,20 +119,20 @@ fn of_user_agent(user_agent: &str) -> String {
     manager
 }
 
-/// Of all white space, only the plain space is printable.
+/// Returns whether a field manager may contain `c`. The space is the only printable whitespace.
 fn is_printable(c: char) -> bool {
     c == ' ' || !(c.is_whitespace() || c.is_control())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::of_user_agent;
+    use super::manager_from_user_agent;
 
     #[test]
-    fn user_agents_are_cut_at_the_first_slash_and_at_the_limit() {
-        assert_eq!(of_user_agent("kubectl/v1.36 (linux) x/y"), "kubectl");
-        assert_eq!(of_user_agent("a b\tc"), "a bc");
-        assert_eq!(of_user_agent(&"ä".repeat(100)), "ä".repeat(64));
-        assert_eq!(of_user_agent(""), "");
+    fn manager_is_user_agent_up_to_slash_and_maximum_length() {
+        assert_eq!(manager_from_user_agent("kubectl/v1.36 (linux) x/y"), "kubectl");
+        assert_eq!(manager_from_user_agent("a b\tc"), "a bc");
+        assert_eq!(manager_from_user_agent(&"ä".repeat(100)), "ä".repeat(64));
+        assert_eq!(manager_from_user_agent(""), "");
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::discovery;
 use crate::discovery::Document;
 use crate::endpoints::negotiate;
-use crate::endpoints::negotiate::Holds;
+use crate::endpoints::negotiate::ResponseKind;
 use crate::endpoints::request::Query;
 use crate::registry::served::ServedResources;
 use crate::service::body;
@@ -79,7 +79,7 @@ fn plain(registry: &ServedResources, segments: &[&str]) -> Option<Value> {
 }
 
 fn as_json(accepted: Option<&str>, document: &Value) -> Response<ResponseBody> {
-    match negotiate::accept(accepted, Holds::Document) {
+    match negotiate::accept(accepted, ResponseKind::Document) {
         Ok(_) => body::json(200, document),
         Err(error) => body::error(&ApiError::not_acceptable(error.to_string())),
     }
@@ -103,7 +103,7 @@ fn openapi_v2(
         let document = documents.openapi_v2_protobuf(served);
         cached(headers, negotiate::SWAGGER_PROTOBUF, &document)
     } else {
-        match negotiate::accept(accepted, Holds::Document) {
+        match negotiate::accept(accepted, ResponseKind::Document) {
             Ok(_) => cached(headers, JSON, &documents.openapi_v2(served)),
             Err(_) => empty(StatusCode::NOT_ACCEPTABLE),
         }
@@ -124,7 +124,7 @@ fn openapi_v3(
     now: Timestamp,
 ) -> Response<ResponseBody> {
     let asked = query.get("hash").filter(|hash| !hash.is_empty());
-    let mut response = if negotiate::accept(accepted, Holds::Document).is_err() {
+    let mut response = if negotiate::accept(accepted, ResponseKind::Document).is_err() {
         empty(StatusCode::NOT_ACCEPTABLE)
     } else if asked.is_some_and(|hash| hash != document.hash) {
         let mut moved = empty(StatusCode::MOVED_PERMANENTLY);

@@ -6,7 +6,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
 use http::{Method, Request, Response};
 
 use crate::authn::{Authorization, User};
-use crate::endpoints::negotiate::{Holds, NotAcceptable};
+use crate::endpoints::negotiate::{NotAcceptable, ResponseKind};
 use crate::endpoints::request::{Query, Target};
 use crate::endpoints::{Body, Call, Form, Reply, Warnings, negotiate};
 use crate::registry::served::ServedResources;
@@ -100,12 +100,12 @@ impl ApiService {
         // A name in the path makes it a GET, unless the path itself is one of the old watch paths.
         let asked = query.flag("watch") == Some(true) && target.name.is_none();
         let watching = (target.watch || asked) && method == Method::GET;
-        let holds = match (&target.subresource, &target.name, watching) {
-            (None, None, false) if method != Method::POST => Holds::List,
-            _ => Holds::Object,
+        let response_kind = match (&target.subresource, &target.name, watching) {
+            (None, None, false) if method != Method::POST => ResponseKind::List,
+            _ => ResponseKind::Object,
         };
-        let view =
-            negotiate::accept(header(ACCEPT).as_deref(), holds).map_err(|e| not_acceptable(&res, e))?;
+        let view = negotiate::accept(header(ACCEPT).as_deref(), response_kind)
+            .map_err(|e| not_acceptable(&res, e))?;
         let form = Form::new(res.clone(), view, &query, self.api.env.now())?;
         let call = Call {
             res,

@@ -1,4 +1,6 @@
-//! DELETE of an object and of a collection: preconditions, propagation, finalizers, graceful pods.
+//! The delete and deletecollection handlers: DELETE (`handlers/delete.go` and `Store.Delete` of the API server).
+//!
+//! They evaluate preconditions, the propagation policy, finalizers and the grace period of pods.
 
 mod options;
 
@@ -18,9 +20,10 @@ use crate::status::{ApiError, Result};
 use crate::storage::StoreError;
 use crate::{meta, registry};
 
+/// Maximum number of attempts of a DELETE that conflicts with concurrent writes.
 const ATTEMPTS: usize = 16;
 
-/// Kinds whose removal answers with the object; the others answer with a `Status`.
+/// Resources whose DELETE returns the removed object. The other resources return a `Status`.
 const RETURN_THE_OBJECT: [&str; 6] = [
     "pods",
     "namespaces",
@@ -30,23 +33,23 @@ const RETURN_THE_OBJECT: [&str; 6] = [
     "persistentvolumeclaims",
 ];
 
-/// What a DELETE did.
+/// The outcome of a DELETE.
 pub(crate) enum Outcome {
-    /// The object is gone; its last state.
+    /// The store removed the object; the value is its last state.
     Removed(Written),
-    /// It stays for now, as it is here.
+    /// The object is terminating and still stored.
     Marked(Written),
 }
 
-/// What is to be done with one version of an object.
+/// The action of a DELETE on one version of an object.
 enum Step {
-    /// Nothing: a graceful deletion is under way, and not made shorter.
+    /// Keep the object unchanged: it is terminating, and the request does not shorten its grace period.
     Nothing,
-    /// Store this version, and keep the object.
+    /// Store this terminating version.
     Mark(Value),
-    /// Store this version, then remove the object.
+    /// Store this terminating version, then remove the object.
     MarkAndRemove(Value),
-    /// Remove the object.
+    /// Remove the object without another version.
     Remove,
 }
 
@@ -56,7 +59,7 @@ impl Api {
         let options = DeleteOptions::of(call)?;
         let outcome = dispatcher.delete(&call.namespace, call.name(), &options).await?;
         let mut warnings = Vec::new();
-        if !options.says_what_follows()
+        if !options.sets_propagation()
             && let Some(warning) = registry::propagation_warning(&call.res)
         {
             warnings.push(warning.to_owned());
@@ -92,7 +95,7 @@ impl Api {
             let each = dispatcher.for_next_object();
             let (namespace, name) = (meta::namespace(value), meta::name(value));
             match each.delete(namespace, name, &options).await {
-                // Somebody else was faster.
+                // A concurrent request has deleted the object.
                 Err(error) if error.code == 404 => {}
                 Err(error) => return Err(error),
                 Ok(_) => deleted.push(object),
@@ -108,7 +111,7 @@ impl Api {
         })
     }
 
-    /// The options that those are shown who are asked about a deletion; none if it would do nothing, and nobody is asked.
+    /// Returns the options to send to admission. Returns `None` if the deletion is a no-op, which skips admission.
     pub(crate) fn deletion_to_ask_about(
         &self,
         res: &Resource,
@@ -140,7 +143,7 @@ impl Api {
         Ok(Some(shown))
     }
 
-    /// Deletes one object as far as it can be deleted now.
+    /// Removes one object, or marks it as terminating if finalizers or a grace period delay the removal.
     pub(crate) fn delete_object(
         &self,
         res: &Resource,
@@ -156,7 +159,7 @@ impl Api {
         self.delete_plain(res, namespace, name, options)
     }
 
-    /// The same for kinds that contain nothing.
+    /// Deletes an object without the special handling of namespaces and CRDs.
     pub(crate) fn delete_plain(
         &self,
         res: &Resource,
@@ -239,20 +242,20 @@ impl Api {
         }
     }
 
-    /// Marks an object whose finalizers are all that keeps it.
+    /// Marks an object with finalizers as terminating, with a grace period of zero.
     pub(crate) fn mark(&self, object: &mut Value) {
         let now = self.env.time();
         if !meta::is_terminating(object) {
             bump_generation(object);
         }
-        // An earlier time stays. Times in this form compare as text.
+        // An earlier deletionTimestamp stays. RFC 3339 timestamps in UTC compare as text.
         if !meta::is_terminating(object) || meta::text(object, "deletionTimestamp") > now.as_str() {
             meta::set(object, "deletionTimestamp", now);
         }
         meta::set(object, "deletionGracePeriodSeconds", 0);
     }
 
-    /// Gives a pod its time to end, if it gets any.
+    /// Sets the deletionTimestamp and the grace period of a pod.
     fn graceful(&self, pod: &mut Value, options: &DeleteOptions) -> Graceful {
         let asked = options.grace.map(|g| if g < 0 { 1 } else { g });
         if meta::is_terminating(pod) {
@@ -282,7 +285,7 @@ impl Api {
         Graceful::For(period)
     }
 
-    /// Moves the deletion of a terminating pod to an earlier time, but never into the past.
+    /// Shortens the grace period of a terminating pod. The deletionTimestamp never moves into the past.
     fn shorten(&self, pod: &mut Value, stored: i64, period: i64) -> i64 {
         let now = self.env.now();
         let planned: jiff::Timestamp = meta::text(pod, "deletionTimestamp").parse().unwrap_or(now);
@@ -302,11 +305,11 @@ impl Api {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Graceful {
-    /// The deletion happens at once, or waits for finalizers only.
+    /// The deletion has no grace period; only finalizers can delay it.
     No,
-    /// This many seconds are left to whoever runs the pod.
+    /// The grace period of the pod, in seconds.
     For(i64),
-    /// An earlier request gave no more time than this one.
+    /// The pod is terminating, and the request does not shorten its grace period.
     Pending,
 }
 
@@ -316,7 +319,7 @@ fn bump_generation(object: &mut Value) {
     }
 }
 
-/// Somebody may have agreed to let another version go.
+/// Rejects a version of the object that admission has not evaluated.
 fn check_seen(res: &Resource, object: &Value, options: &DeleteOptions) -> Result<()> {
     let version = meta::text(object, "resourceVersion");
     match options.seen {
@@ -328,7 +331,7 @@ fn check_seen(res: &Resource, object: &Value, options: &DeleteOptions) -> Result
 pub(crate) fn check_preconditions(res: &Resource, object: &Value, options: &DeleteOptions) -> Result<()> {
     check_seen(res, object, options)?;
     let name = meta::name(object);
-    // The real server names the kind here where all other conflicts name the resource.
+    // The API server names the kind in this conflict; other conflicts name the resource.
     let conflict = |why: &str| {
         let plural = res.kind.clone();
         ApiError::conflict(
@@ -359,7 +362,8 @@ pub(crate) fn check_preconditions(res: &Resource, object: &Value, options: &Dele
     Ok(())
 }
 
-/// The real server forgets which version was asked for once it has taken finalizers away, and finds another one.
+/// Rejects a resourceVersion precondition if the deletion drops finalizers. The API server first stores the object
+/// without them, and then compares the empty precondition with the new resourceVersion.
 fn check_last_version(res: &Resource, object: &Value, options: &DeleteOptions) -> Result<()> {
     if options.resource_version.is_none() || meta::finalizers(object).is_empty() {
         return Ok(());
@@ -371,7 +375,7 @@ fn check_last_version(res: &Resource, object: &Value, options: &DeleteOptions) -
     Err(ApiError::conflict(res, meta::name(object), &why))
 }
 
-/// The same in the words of kinds that contain others.
+/// Checks the preconditions with the error messages that the API server uses for namespaces and CRDs.
 pub(crate) fn check_container_preconditions(
     res: &Resource,
     object: &Value,
@@ -394,8 +398,9 @@ pub(crate) fn check_container_preconditions(
     Ok(())
 }
 
-/// The finalizers of an object once a deletion has been asked for: the collector's own ones are set anew. What the
-/// request says goes before what an earlier one has set, and that before the default of the kind.
+/// Returns the finalizers of an object after a deletion request. The propagation policy of the request decides whether
+/// the object gets a garbage collector finalizer. It overrides an existing finalizer, and that overrides the default of
+/// the kind.
 pub(crate) fn gc_finalizers(res: &Resource, object: &Value, options: &DeleteOptions) -> Vec<String> {
     let present = meta::finalizers(object);
     let has = |f: &str| present.contains(&f);
@@ -421,7 +426,7 @@ pub(crate) fn gc_finalizers(res: &Resource, object: &Value, options: &DeleteOpti
         .iter()
         .filter(|f| ![ORPHAN_FINALIZER, FOREGROUND_FINALIZER].contains(*f));
     let next: Vec<String> = others.copied().chain(wanted).map(str::to_owned).collect();
-    // The same set in another order is no change.
+    // The same finalizers in another order count as unchanged.
     if next.len() == present.len() && next.iter().all(|f| has(f)) {
         return present.into_iter().map(str::to_owned).collect();
     }

@@ -1,4 +1,4 @@
-//! What a DELETE request may say: in its body, or else in its query.
+//! The `DeleteOptions` of a DELETE request, from the body or, if that is empty, from the query.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,6 @@ use crate::field::FieldError;
 use crate::schema;
 use crate::status::{ApiError, Result};
 
-/// What a request asks of a deletion.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeleteOptions {
     pub grace: Option<i64>,
@@ -16,16 +15,16 @@ pub(crate) struct DeleteOptions {
     pub orphan_dependents: Option<bool>,
     pub propagation: Option<String>,
     pub dry_run: bool,
-    /// The version that somebody has agreed to let go; another one is not deleted.
+    /// The revision that admission evaluated; another one fails with 409 Conflict.
     pub seen: Option<u64>,
-    /// A pod that has no time left is marked only, and removed by the next request.
+    /// Whether a pod without a grace period is only marked as terminating, and removed by the next call.
     pub stepwise: bool,
-    /// What is wrong with the request for a dry run; told with the rest.
+    /// The error of an invalid `dryRun`, reported together with the other errors.
     pub wrong: Option<FieldError>,
 }
 
 impl DeleteOptions {
-    /// Dependents are collected after the owner: what the removal of a container asks for.
+    /// Returns the options of a background deletion, which deletes dependents after their owner.
     pub fn background() -> Self {
         Self {
             propagation: Some("Background".to_owned()),
@@ -119,7 +118,7 @@ impl DeleteOptions {
         })
     }
 
-    /// As webhooks are shown them.
+    /// Returns the `DeleteOptions` object of an `AdmissionRequest`.
     pub fn shown(&self) -> Value {
         let mut shown = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
         if let Some(grace) = self.grace {
@@ -142,8 +141,8 @@ impl DeleteOptions {
         shown
     }
 
-    /// Whether the request itself says what becomes of dependents.
-    pub(crate) fn says_what_follows(&self) -> bool {
+    /// Returns whether the request sets `orphanDependents` or `propagationPolicy`.
+    pub(crate) fn sets_propagation(&self) -> bool {
         self.orphan_dependents.is_some() || self.propagation.is_some()
     }
 }
