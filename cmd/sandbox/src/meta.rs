@@ -45,7 +45,7 @@ pub fn is_terminating(object: &Value) -> bool {
 }
 
 /// Returns the metadata, and creates it if it is missing. Returns `None` if the value is not an object.
-pub fn of_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
+pub fn metadata_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     let object = object.as_object_mut()?;
     if !object.contains_key("metadata") {
         object.insert("metadata".to_owned(), json!({}));
@@ -62,7 +62,7 @@ pub fn set(object: &mut Value, field: &str, value: impl Into<Value>) {
         Value::Array(a) => a.is_empty(),
         _ => false,
     };
-    if let Some(meta) = of_mut(object) {
+    if let Some(meta) = metadata_mut(object) {
         if empty {
             meta.remove(field);
         } else if let Some(present) = meta.get_mut(field) {

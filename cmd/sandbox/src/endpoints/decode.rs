@@ -243,7 +243,7 @@ fn convert(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Res
     // An empty managedFields list resets field ownership; an absent list keeps it.
     let forgets = res.custom.is_none() && value["metadata"]["managedFields"] == json!([]);
     let unknown = conform(res, value, stage, nulls)?;
-    if forgets && let Some(meta) = crate::meta::of_mut(value) {
+    if forgets && let Some(meta) = crate::meta::metadata_mut(value) {
         meta.insert("managedFields".to_owned(), json!([]));
     }
     Ok(unknown)
@@ -310,7 +310,7 @@ fn conform(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Res
         unknown.map_err(cannot)?
     } else {
         // A custom resource: only its metadata has a built-in schema.
-        let Some(meta) = crate::meta::of_mut(value) else {
+        let Some(meta) = crate::meta::metadata_mut(value) else {
             return Err(not_an_object(res));
         };
         if let (Nulls::Kept, Some(shape)) = (nulls, schema::object_meta()) {
@@ -322,7 +322,7 @@ fn conform(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Res
             Some(shape) => schema::conform(shape, &mut tree).map_err(cannot)?,
             None => Vec::new(),
         };
-        if let (Some(meta), Value::Object(tree)) = (crate::meta::of_mut(value), tree) {
+        if let (Some(meta), Value::Object(tree)) = (crate::meta::metadata_mut(value), tree) {
             *meta = tree;
         }
         let mut dropped: Vec<String> = dropped

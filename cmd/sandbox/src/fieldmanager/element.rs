@@ -71,10 +71,10 @@ pub(super) fn canonical(element: &str) -> Result<Option<String>, String> {
 
 /// Formats a path for messages: `.spec.containers[name="c"].image`.
 pub(super) fn shown(path: &[String]) -> String {
-    path.iter().map(|element| one_shown(element)).collect()
+    path.iter().map(|element| format_element(element)).collect()
 }
 
-fn one_shown(element: &str) -> String {
+fn format_element(element: &str) -> String {
     match element.split_at_checked(2) {
         Some(("f:", name)) => format!(".{name}"),
         Some(("v:", value)) => format!("[={}]", plain(&parsed(value))),

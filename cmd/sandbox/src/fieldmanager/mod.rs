@@ -67,7 +67,7 @@ impl Writer {
 /// for a create.
 pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Value) {
     let live = old.map_or(&Value::Null, |old| &old["metadata"]["managedFields"]);
-    let claimed = meta::of_mut(new).and_then(|meta| meta.remove("managedFields"));
+    let claimed = meta::metadata_mut(new).and_then(|meta| meta.remove("managedFields"));
     let mut managed = present(writer, live, claimed);
     // After a reset of `managedFields`, only an apply starts tracking again.
     if managed.is_empty() && old.is_some() {

@@ -59,7 +59,7 @@ pub const fn column(name: &'static str, cell: Cell) -> Column {
 
 /// Returns an integer column that is always visible.
 pub const fn integer(name: &'static str, path: &'static str) -> Column {
-    column(name, Cell::Int(path)).of_type("integer")
+    column(name, Cell::Int(path)).with_type("integer")
 }
 
 /// Returns a string column of wide output.
@@ -74,7 +74,7 @@ pub const NAME: Column = column("Name", Cell::Text("/metadata/name"));
 pub const AGE: Column = column("Age", Cell::Age);
 
 impl Column {
-    pub const fn of_type(self, kind: &'static str) -> Self {
+    pub const fn with_type(self, kind: &'static str) -> Self {
         Self { kind, ..self }
     }
 

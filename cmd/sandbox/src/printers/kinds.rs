@@ -27,7 +27,7 @@ const CREATED: Column = column(
     "Created At",
     TextOr("/metadata/creationTimestamp", "0001-01-01T00:00:00Z"),
 )
-.of_type("date");
+.with_type("date");
 
 const CONTAINERS: Column = wide("Containers", Joined("/spec/template/spec/containers", "/name"));
 const IMAGES: Column = wide("Images", Joined("/spec/template/spec/containers", "/image"));
@@ -93,7 +93,7 @@ static KINDS: &[(&str, &str, &[Column])] = &[
     ("batch", "CronJob", &[
         NAME, column("Schedule", Text("/spec/schedule")), column("Timezone", TextOr("/spec/timeZone", "<none>")),
         // The column type is boolean, but the cell is a string.
-        column("Suspend", Of(cells::suspend)).of_type("boolean"), column("Active", Count("/status/active")).of_type("integer"),
+        column("Suspend", Of(cells::suspend)).with_type("boolean"), column("Active", Count("/status/active")).with_type("integer"),
         column("Last Schedule", Since("/status/lastScheduleTime")), AGE,
         wide("Containers", Joined("/spec/jobTemplate/spec/template/spec/containers", "/name")),
         wide("Images", Joined("/spec/jobTemplate/spec/template/spec/containers", "/image")),
@@ -114,7 +114,7 @@ static KINDS: &[(&str, &str, &[Column])] = &[
     ("rbac.authorization.k8s.io", "ClusterRoleBinding", ROLE_BINDING),
     ("rbac.authorization.k8s.io", "RoleBinding", ROLE_BINDING),
     ("scheduling.k8s.io", "PriorityClass", &[
-        NAME, integer("Value", "/value"), column("Global-Default", Flag("/globalDefault")).of_type("boolean"), AGE,
+        NAME, integer("Value", "/value"), column("Global-Default", Flag("/globalDefault")).with_type("boolean"), AGE,
         column("PreemptionPolicy", Text("/preemptionPolicy")),
     ]),
 ];
@@ -127,7 +127,7 @@ static ROLE_BINDING: &[Column] = &[
 ];
 static WEBHOOKS: &[Column] = &[
     NAME,
-    column("Webhooks", Count("/webhooks")).of_type("integer"),
+    column("Webhooks", Count("/webhooks")).with_type("integer"),
     AGE,
 ];
 

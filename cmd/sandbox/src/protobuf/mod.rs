@@ -182,7 +182,7 @@ fn value(ty: &Type, content: Content<'_>) -> Result<Value> {
             });
             items.collect::<Result<Vec<Value>>>()?.into()
         }
-        Type::OneOf(types) => one_of(types, content.bytes()?)?,
+        Type::OneOf(types) => union(types, content.bytes()?)?,
         Type::Any => raw(content.bytes()?)?,
         Type::Map(_) => return Err(ProtobufError::Unknown("a map of maps".to_owned())),
     })
@@ -200,7 +200,7 @@ fn raw(bytes: &[u8]) -> Result<Value> {
 }
 
 /// Decodes a union in a CRD schema: each alternative has its own field, and the schema is the first.
-fn one_of(types: &[Type], bytes: &[u8]) -> Result<Value> {
+fn union(types: &[Type], bytes: &[u8]) -> Result<Value> {
     let schema = types.iter().find(|ty| matches!(ty, Type::Object(_)));
     let list = types.iter().find_map(|ty| match ty {
         Type::List(item) => Some(item),

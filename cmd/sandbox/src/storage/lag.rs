@@ -12,12 +12,12 @@ use crate::storage::changes::{Changed, Changes};
 /// The revisions at which a watch cache lags. The default has no lag.
 #[derive(Debug, Default)]
 pub struct Lag {
-    held: Mutex<Held>,
+    held: Mutex<LagState>,
     moved: Changes,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct LagState {
     all: Option<u64>,
     collections: BTreeMap<String, u64>,
 }
@@ -37,7 +37,7 @@ impl Lag {
 
     /// Ends the lag of all collections.
     pub fn release(&self) {
-        self.change(|held| *held = Held::default());
+        self.change(|held| *held = LagState::default());
     }
 
     /// Returns the visible revision of a collection when the store is at `newest`.
@@ -53,12 +53,12 @@ impl Lag {
         self.moved.subscribe()
     }
 
-    fn change(&self, change: impl FnOnce(&mut Held)) {
+    fn change(&self, change: impl FnOnce(&mut LagState)) {
         change(&mut self.held());
         self.moved.bump();
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, LagState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

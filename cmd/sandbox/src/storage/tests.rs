@@ -49,7 +49,7 @@ fn write_with_stale_revision_is_conflict() {
     assert_eq!(
         removed.value()["metadata"]["resourceVersion"],
         "4",
-        "watchers are told the revision of the removal"
+        "watchers receive the revision of the removal"
     );
 }
 
@@ -115,13 +115,13 @@ fn history_is_bounded_in_entries_and_in_bytes() {
         let oldest = store.compacted("pods");
         assert!(oldest > 10, "most of the past is gone: {oldest}");
         assert!(store.changes("pods", oldest - 1, 100).is_err());
-        let (changes, known) = store.changes("pods", oldest, 100).expect("what is retained");
+        let (changes, known) = store.changes("pods", oldest, 100).expect("a retained revision");
         assert_eq!(known, 21);
         assert_eq!(changes.len() as u64, known - oldest);
         assert!(store.snapshot("pods", "", None, Some(oldest - 1)).is_err());
         let past = store
             .snapshot("pods", "", None, Some(oldest))
-            .expect("what is retained");
+            .expect("a retained revision");
         assert_eq!(past.objects.len() as u64, oldest - 1);
     }
 }

@@ -121,7 +121,7 @@ fn common(container: &Value, around: &Surroundings<'_>, path: &str, errors: &mut
         );
     }
     resources::validate(&container["resources"], &format!("{path}.resources"), errors);
-    security::of_container(
+    security::validate_container(
         &container["securityContext"],
         &format!("{path}.securityContext"),
         errors,

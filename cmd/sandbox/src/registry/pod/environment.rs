@@ -103,7 +103,7 @@ fn source(variable: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
     for (object, path) in ["configMapKeyRef", "secretKeyRef"].map(of) {
         if !object.is_null() {
-            one_of(object, &path, errors);
+            key_reference(object, &path, errors);
         }
     }
     let sources = VALUE_SOURCES
@@ -170,7 +170,7 @@ fn container_resource(resource: &Value, path: &str, errors: &mut Vec<FieldError>
 }
 
 /// Validates a reference to one key of an object.
-fn one_of(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn key_reference(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let name = text(&object["name"]);
     for wrong in names::subdomain_name(name, false) {
         errors.invalid(format!("{path}.name"), name, wrong);

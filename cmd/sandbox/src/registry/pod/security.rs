@@ -10,7 +10,7 @@ use crate::registry::names;
 const LAST_ID: i64 = i32::MAX as i64;
 
 /// Validates the security context of a pod.
-pub(crate) fn of_pod(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(crate) fn validate_pod(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (context, path) = (&spec["securityContext"], format!("{path}.securityContext"));
     for key in ["fsGroup", "runAsUser", "runAsGroup"] {
         id(&context[key], || format!("{path}.{key}"), errors);
@@ -45,7 +45,7 @@ pub(crate) fn of_pod(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Validates the security context of a container.
-pub(crate) fn of_container(context: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(crate) fn validate_container(context: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for key in ["runAsUser", "runAsGroup"] {
         id(&context[key], || format!("{path}.{key}"), errors);
     }

@@ -97,7 +97,7 @@ fn spec(spec: &Value, path: &str) -> Vec<FieldError> {
         &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
         &mut errors,
     );
-    security::of_pod(spec, path, &mut errors);
+    security::validate_pod(spec, path, &mut errors);
     affinity::validate(&spec["affinity"], &format!("{path}.affinity"), &mut errors);
     if text(&spec["dnsPolicy"]) == "None" {
         let config = &spec["dnsConfig"];

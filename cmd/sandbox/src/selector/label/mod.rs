@@ -183,7 +183,7 @@ mod tests {
         let odd = json!({"matchExpressions": [{"key": "app", "operator": "Near"}]});
         assert!(
             !from_json(Some(&odd)).matches(&web),
-            "what is not understood selects nothing"
+            "an unknown operator selects nothing"
         );
     }
 }
