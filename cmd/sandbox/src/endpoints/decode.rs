@@ -302,7 +302,7 @@ fn conform(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Res
         let what = format!("{} in version {:?}", res.kind, res.version);
         ApiError::bad_request(format!("{what} cannot be handled as a {}: {e}", res.kind))
     };
-    let unknown = if let Some(kind) = schema::builtin(&res.api_version(), &res.kind) {
+    let unknown = if let Some(kind) = schema::of(res) {
         let unknown = match stage {
             Stage::Merged => schema::conform_merged(kind, value),
             Stage::Sent | Stage::Changed | Stage::Foreign => schema::conform(kind, value),

@@ -135,7 +135,7 @@ impl Api {
         let dry_run = call.dry_run("PatchOptions")?;
         let validation = FieldValidation::of(call);
         let writer = self.writer(call, "PatchOptions", subresource)?;
-        let schema = schema::builtin(&call.res.api_version(), &call.res.kind);
+        let schema = schema::of(&call.res);
         let mut warnings = Vec::new();
         let produce = |current: &Value| {
             let mut patched = patch::apply(kind, current, &call.body, schema).map_err(refused)?;

@@ -3,7 +3,7 @@
 //! A list without a list type is atomic. Strategic merge patch has a separate table, with one merge key per list and
 //! without sets.
 
-use crate::generated;
+use crate::schema::Field;
 
 /// The list type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,27 +16,11 @@ pub(super) enum Topology {
     Keyed(&'static [&'static str]),
 }
 
-/// Returns the list type of a field; `short_name` is the short name of the type that has the field.
-pub(super) fn of(short_name: &str, field: &str) -> Topology {
-    match generated::field(short_name, field) {
-        Some(field) if field.merge_type == "set" => Topology::Set,
-        Some(field) if field.merge_type == "map" => Topology::Keyed(&field.map_keys),
+/// Returns the list type of a field.
+pub(super) fn of(field: &'static Field) -> Topology {
+    match field.merge_type {
+        "set" => Topology::Set,
+        "map" => Topology::Keyed(&field.map_keys),
         _ => Topology::Atomic,
     }
-}
-
-/// Reports whether objects of a type are atomic.
-pub(super) fn is_atomic_type(short_name: &str) -> bool {
-    generated::types().get(short_name).is_some_and(|ty| ty.atomic)
-}
-
-/// Reports whether a map field is atomic; `short_name` is the short name of the type that has the field.
-pub(super) fn is_atomic_map(short_name: &str, field: &str) -> bool {
-    generated::field(short_name, field).is_some_and(|field| field.merge_type == "atomic")
-}
-
-/// Returns the default of a key field if it is not the zero value of its type.
-pub(super) fn key_default(short_name: &str, field: &str) -> Option<&'static str> {
-    let default = generated::field(short_name, field)?.default?;
-    Some(default.trim_matches('"'))
 }

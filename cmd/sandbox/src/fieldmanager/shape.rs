@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::fieldmanager::lists::Topology;
 use crate::fieldmanager::{element, lists};
 use crate::resource::Resource;
-use crate::schema::{Type, TypeRef};
+use crate::schema::{Field, Type, TypeRef};
 use crate::{registry, schema};
 
 /// The type of one value.
@@ -55,7 +55,7 @@ pub(super) enum Keys<'a> {
 
 /// Returns the shape of a kind.
 pub(super) fn of(res: &Resource) -> Shape<'_> {
-    if let Some(kind) = schema::builtin(&res.api_version(), &res.kind) {
+    if let Some(kind) = schema::of(res) {
         return Shape::Object(kind);
     }
     match res.custom.as_ref().and_then(|custom| custom.openapi.as_ref()) {
@@ -68,7 +68,7 @@ impl<'a> Shape<'a> {
     /// Returns the layout of a value. The value determines the layout if the schema does not.
     pub(super) fn layout(self, value: &Value) -> Layout<'a> {
         match self {
-            Self::Object(ty) if lists::is_atomic_type(ty.short_name()) => Layout::Leaf,
+            Self::Object(ty) if ty.is_atomic() => Layout::Leaf,
             Self::Object(_) | Self::Map(_, false) | Self::CustomObject(..) => Layout::Object,
             Self::List(_, Topology::Set) => Layout::Items(Keys::Set),
             Self::List(_, Topology::Keyed(keys)) => {
@@ -92,9 +92,9 @@ impl<'a> Shape<'a> {
         match self {
             Self::Object(ty) => {
                 let field = ty.field(name)?;
-                Some((typed(&field.ty, ty.short_name(), name), true))
+                Some((typed(&field.ty, Some(field)), true))
             }
-            Self::Map(inner, _) => Some((typed(inner, "", ""), false)),
+            Self::Map(inner, _) => Some((typed(inner, None), false)),
             Self::CustomObject(schema, preserve) => match name {
                 "metadata" => Some((Shape::Object(schema::object_meta()?), true)),
                 "apiVersion" | "kind" => Some((Shape::Scalar(&Type::String), true)),
@@ -109,7 +109,7 @@ impl<'a> Shape<'a> {
     /// Returns the shape of the items of a list.
     pub(super) fn item(self) -> Shape<'a> {
         match self {
-            Self::List(inner, _) => typed(inner, "", ""),
+            Self::List(inner, _) => typed(inner, None),
             Self::Custom(schema, preserve) => match schema.get("items") {
                 Some(items) => custom(items, preserve || preserves(schema)),
                 None => Shape::Deduced,
@@ -162,11 +162,12 @@ impl<'a> Shape<'a> {
         match self {
             Self::List(inner, _) => {
                 let ty = inner.object()?;
-                if let Some(default) = lists::key_default(ty.short_name(), name) {
-                    return Some(default.into());
+                let field = ty.field(name)?;
+                if let Some(default) = field.default {
+                    return Some(default.trim_matches('"').into());
                 }
-                let field = ty.field(name).filter(|field| field.required)?;
                 match field.ty {
+                    _ if !field.required => None,
                     Type::String => Some("".into()),
                     Type::Int32 | Type::Int64 => Some(0.into()),
                     _ => None,
@@ -181,11 +182,12 @@ impl<'a> Shape<'a> {
     }
 }
 
-fn typed(ty: &'static Type, owner: &str, field: &str) -> Shape<'static> {
+/// Returns the shape of a built-in type. `field` is the field that has the type; items of lists and maps have none.
+fn typed(ty: &'static Type, field: Option<&'static Field>) -> Shape<'static> {
     match ty {
         Type::Object(_) => ty.object().map_or(Shape::Scalar(ty), Shape::Object),
-        Type::Map(inner) => Shape::Map(inner, lists::is_atomic_map(owner, field)),
-        Type::List(inner) => Shape::List(inner, lists::of(owner, field)),
+        Type::Map(inner) => Shape::Map(inner, field.is_some_and(|field| field.merge_type == "atomic")),
+        Type::List(inner) => Shape::List(inner, field.map_or(Topology::Atomic, lists::of)),
         _ => Shape::Scalar(ty),
     }
 }
@@ -249,15 +251,15 @@ fn custom_layout<'a>(schema: &'a Value, value: &Value) -> Layout<'a> {
 ///
 /// The object is cached for each built-in kind.
 pub(super) fn blank(res: &Resource) -> Arc<Value> {
-    static BLANKS: RwLock<BTreeMap<(String, String), Arc<Value>>> = RwLock::new(BTreeMap::new());
-    if res.custom.is_some() {
+    static BLANKS: RwLock<BTreeMap<&str, Arc<Value>>> = RwLock::new(BTreeMap::new());
+    let Some(schema) = schema::of(res) else {
         return Arc::new(json!({"apiVersion": res.api_version(), "kind": res.kind}));
-    }
-    let key = (res.api_version(), res.kind.clone());
+    };
+    let key = schema.name();
     let known = BLANKS
         .read()
         .unwrap_or_else(PoisonError::into_inner)
-        .get(&key)
+        .get(key)
         .cloned();
     known.unwrap_or_else(|| {
         let blank = Arc::new(new_blank(res));
@@ -313,7 +315,7 @@ fn new_blank(res: &Resource) -> Value {
     };
     blank["metadata"] = json!({});
     for section in ["spec", "status"] {
-        let has = schema::builtin(&res.api_version(), &res.kind).is_some_and(|k| k.field(section).is_some());
+        let has = schema::of(res).is_some_and(|k| k.field(section).is_some());
         if has && blank[section].is_null() {
             blank[section] = json!({});
         }

@@ -56,7 +56,7 @@ pub(crate) struct Type {
 /// One field of a type.
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools)]
-pub(crate) struct Field {
+pub struct Field {
     /// The JSON name.
     pub(crate) name: &'static str,
     /// `string`, `[]string`, `{}core.v1.Container` and so on.
@@ -91,13 +91,6 @@ pub(crate) fn resource(group: &str, version: &str, plural: &str) -> Option<&'sta
 /// Every type by its short name, such as `core.v1.PodSpec`.
 pub(crate) fn types() -> &'static BTreeMap<&'static str, Type> {
     &TYPES
-}
-
-/// A field by the short name of its type.
-pub(crate) fn field(short_name: &str, name: &str) -> Option<&'static Field> {
-    let fields = &TYPES.get(short_name)?.fields;
-    let at = fields.binary_search_by_key(&name, |field| field.name).ok()?;
-    fields.get(at)
 }
 
 /// The JSON name of a protobuf field. A name with the prefix `=` is that of a message whose fields JSON shows inline.

@@ -3,7 +3,7 @@
 //!
 //! A list without a strategy is replaced as a whole; an object without a strategy is merged field by field.
 
-use crate::generated;
+use crate::schema::Field;
 
 /// The patch strategy of a field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,10 +27,10 @@ impl Rule {
     }
 }
 
-/// Returns the rule of a field; `short_name` is the short name of the type that has the field.
-pub(super) fn rule(short_name: &str, field: &str) -> Rule {
-    generated::field(short_name, field).map_or(Rule::default(), |field| Rule {
+/// Returns the rule of a field.
+pub(super) fn rule(field: &Field) -> Rule {
+    Rule {
         strategies: field.patch_strategy,
         key: field.patch_merge_key,
-    })
+    }
 }

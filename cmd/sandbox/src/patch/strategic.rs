@@ -241,7 +241,7 @@ impl Shape {
     fn field(self, key: &str) -> Result<(&'static Type, Rule), PatchError> {
         let name = match self {
             Self::Struct(ty) => match ty.field(key) {
-                Some(field) => return Ok((&field.ty, rule(ty.short_name(), key))),
+                Some(field) => return Ok((&field.ty, rule(field))),
                 None => ty.name().rsplit('.').next().unwrap_or_default(),
             },
             Self::Map => {

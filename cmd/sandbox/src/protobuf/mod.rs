@@ -168,9 +168,9 @@ fn value(ty: &Type, content: Content<'_>) -> Result<Value> {
             text.into()
         }
         Type::IntOrString => int_or_string(content.bytes()?)?,
-        Type::Object(name) => match ty.object() {
+        Type::Object(_) => match ty.object() {
             Some(schema) => message(schema, content.bytes()?)?,
-            None => return Err(ProtobufError::Unknown((*name).to_owned())),
+            None => return Err(ProtobufError::Unknown("an unknown type".to_owned())),
         },
         Type::Number => f64::from_bits(content.integer()?.cast_unsigned()).into(),
         // A list inside a map is a message with the items.

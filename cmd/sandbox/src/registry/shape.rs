@@ -14,7 +14,7 @@ use crate::schema::{self, Type};
 
 /// Adds the fields that an object of this kind always has.
 pub(crate) fn complete(res: &Resource, obj: &mut Value) {
-    let kind = schema::builtin(&res.api_version(), &res.kind);
+    let kind = schema::of(res);
     let field = |name: &str| kind.and_then(|kind| kind.field(name));
     if field("spec").is_some() {
         set_default(obj, "spec", json!({}));

@@ -1,9 +1,8 @@
 //! The types of the built-in kinds, compiled from the generated data.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::{Definition, Field, Schema, Type};
+use super::{Definition, DefinitionIndex, Field, Schema, Type};
 use crate::generated;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(compile);
@@ -14,45 +13,39 @@ pub(super) fn schema() -> &'static Schema {
 }
 
 fn compile() -> Schema {
-    let mut schema = Schema {
-        definitions: BTreeMap::new(),
-        kinds: BTreeMap::new(),
+    let types = || generated::types().iter().filter(|(_, data)| data.alias.is_none());
+    let names: Vec<&str> = types().map(|(short_name, _)| *short_name).collect();
+    let field = |data: &'static generated::Field| Field {
+        ty: parse(data.ty, &names),
+        data,
     };
-    for (short_name, data) in generated::types() {
-        if data.alias.is_some() {
-            continue;
-        }
-        let field = |field: &'static generated::Field| {
-            let compiled = Field {
-                ty: parse(field.ty),
-                required: field.required,
-                keeps_zero: field.keeps_zero,
-                shown: field.shown,
-            };
-            (field.name, compiled)
-        };
-        let definition = Definition {
-            name: data.name,
-            fields: data.fields.iter().map(field).collect(),
-        };
-        if let Some([group, version, kind]) = data.kind {
-            schema.kinds.insert((group, version, kind), short_name);
-        }
-        schema.definitions.insert(short_name, definition);
+    let kind = |(index, (_, data)): (usize, (_, &generated::Type))| {
+        let [group, version, kind] = data.kind?;
+        Some(((group, version, kind), DefinitionIndex(index)))
+    };
+    Schema {
+        kinds: types().enumerate().filter_map(kind).collect(),
+        definitions: types()
+            .map(|(short_name, data)| Definition {
+                data,
+                short_name,
+                fields: data.fields.iter().map(field).collect(),
+            })
+            .collect(),
     }
-    schema
 }
 
-/// Reads a type. References to types without fields are resolved, so that only objects keep a name.
-fn parse(text: &'static str) -> Type {
+/// Reads a type. References to types without fields are resolved, so that only objects keep a reference. `names` are the
+/// short names of the definitions, sorted.
+fn parse(text: &'static str, names: &[&str]) -> Type {
     if text.contains('|') {
-        return Type::OneOf(text.split('|').map(parse).collect());
+        return Type::OneOf(text.split('|').map(|text| parse(text, names)).collect());
     }
     if let Some(item) = text.strip_prefix("[]") {
-        return Type::List(Box::new(parse(item)));
+        return Type::List(Box::new(parse(item, names)));
     }
     if let Some(value) = text.strip_prefix("{}") {
-        return Type::Map(Box::new(parse(value)));
+        return Type::Map(Box::new(parse(value, names)));
     }
     match text {
         "string" => Type::String,
@@ -65,9 +58,10 @@ fn parse(text: &'static str) -> Type {
         "int-or-string" => Type::IntOrString,
         "time" => Type::Time,
         "micro-time" => Type::MicroTime,
-        name => match generated::types().get(name) {
-            Some(data) => data.alias.map_or(Type::Object(name), parse),
-            None => Type::Any,
+        name => match (generated::types().get(name), names.binary_search(&name)) {
+            (Some(data), Err(_)) => data.alias.map_or(Type::Any, |alias| parse(alias, names)),
+            (_, Ok(index)) => Type::Object(DefinitionIndex(index)),
+            (None, Err(_)) => Type::Any,
         },
     }
 }

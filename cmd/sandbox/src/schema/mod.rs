@@ -17,8 +17,10 @@ pub(crate) mod testing;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
-use crate::generated::short_name;
+use crate::generated;
+use crate::resource::Resource;
 
 pub use conform::{DecodeError, conform, conform_merged};
 pub use parse::{Parsed, parse};
@@ -27,6 +29,15 @@ pub use parse::{Parsed, parse};
 #[must_use]
 pub fn builtin(api_version: &str, kind: &str) -> Option<TypeRef> {
     kinds::schema().kind(api_version, kind)
+}
+
+/// Returns the schema of a built-in resource, or `None` for a custom resource.
+#[must_use]
+pub fn of(res: &Resource) -> Option<TypeRef> {
+    match res.custom {
+        Some(_) => None,
+        None => kinds::schema().find(&res.group, &res.version, &res.kind),
+    }
 }
 
 /// The schema of `metadata`, which every object has, custom resources too.
@@ -48,29 +59,25 @@ pub struct TypeRef(&'static Definition);
 /// One object type.
 #[derive(Debug)]
 struct Definition {
-    /// The published name, such as `io.k8s.api.core.v1.PodSpec`.
-    name: &'static str,
-    fields: BTreeMap<&'static str, Field>,
+    data: &'static generated::Type,
+    short_name: &'static str,
+    /// Sorted by name.
+    fields: Vec<Field>,
 }
 
-/// One field of an object type.
+/// One field of an object type: the generated facts, with a compiled type.
 #[derive(Debug)]
 pub struct Field {
     /// The type of its value.
     pub ty: Type,
-    /// The API always shows this field, even when it is empty.
-    pub required: bool,
-    /// The field is optional, and its zero value (`0`, `false`, `""`) still differs from leaving it out.
-    pub keeps_zero: bool,
-    /// The server writes the field even if it is not set: as null, or with its zero value.
-    pub shown: bool,
+    data: &'static generated::Field,
 }
 
 /// The type of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
-    /// An object of the type with this short name.
-    Object(&'static str),
+    /// An object of another type.
+    Object(DefinitionIndex),
     /// An object whose keys are data.
     Map(Box<Type>),
     /// A list.
@@ -101,13 +108,17 @@ pub enum Type {
     Any,
 }
 
+/// A reference to a definition. Types may contain themselves, so that a type names its parts by index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DefinitionIndex(usize);
+
 /// The compiled schema of all built-in kinds.
 #[derive(Debug)]
 struct Schema {
-    /// By short name.
-    definitions: BTreeMap<&'static str, Definition>,
-    /// From group, version and kind to the short name of a definition.
-    kinds: BTreeMap<(&'static str, &'static str, &'static str), &'static str>,
+    /// Sorted by short name.
+    definitions: Vec<Definition>,
+    /// The definitions of the kinds, by group, version and kind.
+    kinds: BTreeMap<(&'static str, &'static str, &'static str), DefinitionIndex>,
 }
 
 // === impl TypeRef ===
@@ -116,24 +127,40 @@ impl TypeRef {
     /// The full name of the type, such as `io.k8s.api.core.v1.PodSpec`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.0.name
+        self.0.data.name
     }
 
     /// The name without what all types of a group share, such as `core.v1.PodSpec`. It is unique too.
     #[must_use]
     pub fn short_name(self) -> &'static str {
-        short_name(self.0.name)
+        self.0.short_name
+    }
+
+    /// Reports whether server-side apply treats an object of the type as one value.
+    #[must_use]
+    pub fn is_atomic(self) -> bool {
+        self.0.data.atomic
     }
 
     /// One field by its JSON name.
     #[must_use]
     pub fn field(self, name: &str) -> Option<&'static Field> {
-        self.0.fields.get(name)
+        let fields = &self.0.fields;
+        let at = fields.binary_search_by_key(&name, |field| field.name).ok()?;
+        fields.get(at)
     }
 
     /// All fields, by name.
     pub fn fields(self) -> impl Iterator<Item = (&'static str, &'static Field)> {
-        self.0.fields.iter().map(|(name, field)| (*name, field))
+        self.0.fields.iter().map(|field| (field.name, field))
+    }
+}
+
+impl Deref for Field {
+    type Target = generated::Field;
+
+    fn deref(&self) -> &generated::Field {
+        self.data
     }
 }
 
@@ -144,7 +171,7 @@ impl Type {
     #[must_use]
     pub fn object(&self) -> Option<TypeRef> {
         match self {
-            Self::Object(name) => kinds::schema().definition(name),
+            Self::Object(index) => kinds::schema().at(*index),
             _ => None,
         }
     }
@@ -155,10 +182,19 @@ impl Type {
 impl Schema {
     fn kind(&'static self, api_version: &str, kind: &str) -> Option<TypeRef> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        self.definition(self.kinds.get(&(group, version, kind))?)
+        self.find(group, version, kind)
     }
 
-    fn definition(&'static self, name: &str) -> Option<TypeRef> {
-        self.definitions.get(name).map(TypeRef)
+    fn find(&'static self, group: &str, version: &str, kind: &str) -> Option<TypeRef> {
+        self.at(*self.kinds.get(&(group, version, kind))?)
+    }
+
+    fn at(&'static self, index: DefinitionIndex) -> Option<TypeRef> {
+        self.definitions.get(index.0).map(TypeRef)
+    }
+
+    fn definition(&'static self, short_name: &str) -> Option<TypeRef> {
+        let by_name = |definition: &Definition| definition.short_name.cmp(short_name);
+        self.at(DefinitionIndex(self.definitions.binary_search_by(by_name).ok()?))
     }
 }
