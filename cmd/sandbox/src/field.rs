@@ -45,37 +45,45 @@ pub struct FieldError {
 
 /// Adds errors to a list.
 pub(crate) trait Report {
-    /// See [`FieldError::required`].
-    fn required(&mut self, field: impl Into<String>, detail: impl Into<String>);
-    /// See [`FieldError::invalid`].
-    fn invalid(&mut self, field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>);
-    /// See [`FieldError::duplicate`].
-    fn duplicate(&mut self, field: impl Into<String>, value: impl Into<Value>);
-    /// See [`FieldError::not_supported`].
-    fn not_supported(&mut self, field: impl Into<String>, value: impl Into<Value>, known: &[&'static str]);
-    /// See [`FieldError::forbidden`].
-    fn forbidden(&mut self, field: impl Into<String>, detail: impl Into<String>);
-}
+    /// Adds an error of any type.
+    fn report(&mut self, field: impl Into<String>, wrong: Wrong, detail: impl Into<String>);
 
-impl Report for Vec<FieldError> {
     fn required(&mut self, field: impl Into<String>, detail: impl Into<String>) {
-        self.push(FieldError::required(field, detail));
+        self.report(field, Wrong::Required, detail);
     }
 
     fn invalid(&mut self, field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) {
-        self.push(FieldError::invalid(field, value, detail));
+        self.report(field, Wrong::Invalid(value.into()), detail);
     }
 
     fn duplicate(&mut self, field: impl Into<String>, value: impl Into<Value>) {
-        self.push(FieldError::duplicate(field, value));
+        self.report(field, Wrong::Duplicate(value.into()), "");
+    }
+
+    fn not_found(&mut self, field: impl Into<String>, value: impl Into<Value>) {
+        self.report(field, Wrong::NotFound(value.into()), "");
     }
 
     fn not_supported(&mut self, field: impl Into<String>, value: impl Into<Value>, known: &[&'static str]) {
-        self.push(FieldError::not_supported(field, value, known));
+        let known = known.iter().map(|one| Cow::Borrowed(*one)).collect();
+        self.report(field, Wrong::NotSupported(value.into(), known), "");
     }
 
     fn forbidden(&mut self, field: impl Into<String>, detail: impl Into<String>) {
-        self.push(FieldError::forbidden(field, detail));
+        self.report(field, Wrong::Forbidden, detail);
+    }
+
+    /// Adds an error for each violation of a format.
+    fn format(&mut self, field: impl Into<String> + Copy, value: &str, format: fn(&str) -> Vec<String>) {
+        for violation in format(value) {
+            self.invalid(field, value, violation);
+        }
+    }
+}
+
+impl Report for Vec<FieldError> {
+    fn report(&mut self, field: impl Into<String>, wrong: Wrong, detail: impl Into<String>) {
+        self.push(FieldError::new(field, wrong, detail));
     }
 }
 

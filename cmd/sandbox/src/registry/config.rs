@@ -2,10 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::field::{FieldError, Report as _};
-use crate::registry::json::{default_text, each, entries, flag, keep, remove, same, section, set, text};
+use crate::registry::json::{each, entries, flag, keep, remove, same, section, set, text};
 use crate::registry::meta::immutable;
 use crate::registry::{Rules, names};
 
@@ -15,33 +15,22 @@ const SIZE_LIMIT: usize = 1024 * 1024;
 pub(crate) const CONFIG_MAP: Rules = Rules {
     name_on_update: names::subdomain_name,
     validate: validate_config,
-    validate_update: |old, new| {
-        let mut errors = validate_frozen(old, new, &["data", "binaryData"]);
-        errors.extend(validate_config(new));
-        errors
-    },
+    validate_update: |old, new, errors| validate_frozen(old, new, &["data", "binaryData"], errors),
     ..Rules::GENERIC
 };
 
 pub(crate) const SECRET: Rules = Rules {
     name_on_update: names::subdomain_name,
-    default: |secret| {
-        fold_string_data(secret);
-        default_text(secret, "type", "Opaque");
-    },
+    default: fold_string_data,
     update: |old, new| {
         if text(&new["type"]).is_empty() {
             keep(old, new, "type");
         }
     },
     validate: validate_secret,
-    validate_update: |old, new| {
-        let mut errors: Vec<FieldError> = immutable(&old["type"], &new["type"], "type")
-            .into_iter()
-            .collect();
-        errors.extend(validate_frozen(old, new, &["data"]));
-        errors.extend(validate_secret(new));
-        errors
+    validate_update: |old, new, errors| {
+        errors.extend(immutable(&old["type"], &new["type"], "type"));
+        validate_frozen(old, new, &["data"], errors);
     },
     ..Rules::GENERIC
 };
@@ -69,105 +58,90 @@ fn fold_string_data(secret: &mut Value) {
     }
 }
 
-/// References to secrets carry a name and nothing else.
+/// Drops all fields but the name from references to secrets.
 fn only_names(account: &mut Value) {
     each(account, "secrets", |secret| {
-        let name = secret["name"].clone();
-        *secret = if name.is_null() {
-            json!({})
-        } else {
-            json!({ "name": name })
-        };
+        if let Some(fields) = secret.as_object_mut() {
+            fields.retain(|key, _| key == "name");
+        }
     });
 }
 
-/// How many bytes a base64 text stands for.
+/// Returns the number of bytes that a base64 text encodes.
 fn decoded_len(value: &Value) -> usize {
     let text = text(value);
     let padding = text.bytes().rev().take_while(|&byte| byte == b'=').count();
     (text.len() / 4 * 3).saturating_sub(padding)
 }
 
-fn validate_config(config: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let mut size = 0;
-    for (key, value) in entries(&config["data"]) {
-        for wrong in names::config_key(key) {
-            errors.invalid(format!("data[{key}]"), key, wrong);
-        }
-        if !config["binaryData"][key].is_null() {
-            errors.invalid(
-                format!("data[{key}]"),
-                key,
-                "duplicate of key present in binaryData",
-            );
-        }
-        size += text(value).len();
+/// Validates the keys of a map, and returns the size of its values.
+fn validate_data(
+    object: &Value,
+    field: &str,
+    size: fn(&Value) -> usize,
+    errors: &mut Vec<FieldError>,
+) -> usize {
+    let mut total = 0;
+    for (key, value) in entries(&object[field]) {
+        errors.format(&*format!("{field}[{key}]"), key, names::config_key);
+        total += size(value);
     }
-    for (key, value) in entries(&config["binaryData"]) {
-        for wrong in names::config_key(key) {
-            errors.invalid(format!("binaryData[{key}]"), key, wrong);
-        }
-        size += decoded_len(value);
+    total
+}
+
+fn validate_config(config: &Value, errors: &mut Vec<FieldError>) {
+    let size = validate_data(config, "data", |value| text(value).len(), errors)
+        + validate_data(config, "binaryData", decoded_len, errors);
+    for (key, _) in entries(&config["data"]).filter(|(key, _)| !config["binaryData"][*key].is_null()) {
+        errors.invalid(
+            format!("data[{key}]"),
+            key,
+            "duplicate of key present in binaryData",
+        );
     }
     if size > SIZE_LIMIT {
         // The path of the object as a whole, as the server writes it.
         errors.push(FieldError::too_long("[]", SIZE_LIMIT));
     }
-    errors
 }
 
-fn validate_secret(secret: &Value) -> Vec<FieldError> {
+fn validate_secret(secret: &Value, errors: &mut Vec<FieldError>) {
+    const ACCOUNT: &str = "kubernetes.io/service-account.name";
     let data = &secret["data"];
-    let mut errors = Vec::new();
-    let mut size = 0;
-    for (key, value) in entries(data) {
-        for wrong in names::config_key(key) {
-            errors.invalid(format!("data[{key}]"), key, wrong);
-        }
-        size += decoded_len(value);
-    }
-    if size > SIZE_LIMIT {
+    if validate_data(secret, "data", decoded_len, errors) > SIZE_LIMIT {
         errors.push(FieldError::too_long("data", SIZE_LIMIT));
     }
-    let mut need = |keys: &[&str]| {
-        for key in keys.iter().filter(|key| data[**key].is_null()) {
-            errors.required(format!("data[{key}]"), "");
-        }
-    };
-    match text(&secret["type"]) {
-        "kubernetes.io/dockercfg" => need(&[".dockercfg"]),
-        "kubernetes.io/dockerconfigjson" => need(&[".dockerconfigjson"]),
+    let keys: &[&str] = match text(&secret["type"]) {
+        "kubernetes.io/dockercfg" => &[".dockercfg"],
+        "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
         "kubernetes.io/basic-auth" if data["username"].is_null() && data["password"].is_null() => {
-            need(&["username", "password"]);
+            &["username", "password"]
         }
-        "kubernetes.io/ssh-auth" => need(&["ssh-privatekey"]),
-        "kubernetes.io/tls" => need(&["tls.crt", "tls.key"]),
+        "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
+        "kubernetes.io/tls" => &["tls.crt", "tls.key"],
         "kubernetes.io/service-account-token" => {
-            const ACCOUNT: &str = "kubernetes.io/service-account.name";
             if text(&secret["metadata"]["annotations"][ACCOUNT]).is_empty() {
                 errors.required(format!("metadata.annotations[{ACCOUNT}]"), "");
             }
+            &[]
         }
-        _ => {}
+        _ => &[],
+    };
+    for key in keys.iter().filter(|key| data[**key].is_null()) {
+        errors.required(format!("data[{key}]"), "");
     }
-    errors
 }
 
-/// Refuses a change of an immutable object, or of its mark.
-fn validate_frozen(old: &Value, new: &Value, keys: &[&str]) -> Vec<FieldError> {
+/// Rejects changes of an immutable object.
+fn validate_frozen(old: &Value, new: &Value, keys: &[&str], errors: &mut Vec<FieldError>) {
     const WHY: &str = "field is immutable when `immutable` is set";
     if !flag(&old["immutable"]) {
-        return Vec::new();
+        return;
     }
-    let mut errors = Vec::new();
     if !flag(&new["immutable"]) {
         errors.forbidden("immutable", WHY);
     }
-    for key in keys {
-        if !same(&old[*key], &new[*key]) {
-            errors.forbidden(*key, WHY);
-        }
+    for key in keys.iter().filter(|key| !same(&old[**key], &new[**key])) {
+        errors.forbidden(*key, WHY);
     }
-    errors
 }

@@ -1,31 +1,28 @@
-//! The strategies of kinds without deep rules: those of a real server that differ from [`Rules::GENERIC`], and the check
-//! for required fields, which the types of the kind give.
+//! The strategies of kinds without deep rules, where they differ from [`Rules::GENERIC`].
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::field::{FieldError, Report as _};
-use crate::registry::json::{section, set_default};
+use crate::registry::json::{keep, section};
 use crate::registry::names;
 use crate::registry::rules::Rules;
-use crate::schema::{self, Type, TypeRef};
 
-const REQUIRED_CHECKED: Rules = Rules {
-    validate,
-    validate_update: |_, new| validate(new),
-    ..Rules::GENERIC
-};
 const COUNTED: Rules = Rules {
     generation: Some(Rules::spec_changed),
-    ..REQUIRED_CHECKED
+    ..Rules::GENERIC
 };
 const CONTENT_COUNTED: Rules = Rules {
     generation: Some(content_changed),
-    ..REQUIRED_CHECKED
+    ..Rules::GENERIC
+};
+/// A class has no spec: its generation stays 1.
+const PRIORITY_CLASS: Rules = Rules {
+    generation: Some(|_, _| false),
+    ..Rules::GENERIC
 };
 /// A PUT needs a resourceVersion.
 const CONDITIONAL: Rules = Rules {
     unconditional_update: false,
-    ..REQUIRED_CHECKED
+    ..Rules::GENERIC
 };
 const ADMISSION_POLICY: Rules = Rules {
     unconditional_update: false,
@@ -33,28 +30,27 @@ const ADMISSION_POLICY: Rules = Rules {
 };
 const CREATED_BY_PUT: Rules = Rules {
     create_on_update: true,
-    ..REQUIRED_CHECKED
+    ..Rules::GENERIC
 };
 const RUNTIME_CLASS: Rules = Rules {
     create_on_update: true,
     ..CONDITIONAL
 };
-/// The server's only default is the number of replicas, which the scale subresource shows.
-const STATEFUL_SET: Rules = Rules {
-    default: |set| {
-        if let Some(spec) = section(set, "spec") {
-            set_default(spec, "replicas", 1);
-        }
-    },
-    ..COUNTED
-};
 /// An IPv6 address has colons, which a DNS subdomain cannot have.
 const NAMED_BY_ADDRESS: Rules = Rules {
     name: names::segment_name,
-    ..REQUIRED_CHECKED
+    ..Rules::GENERIC
+};
+/// Coordinated leader election is behind a feature gate that is off: the server drops its fields.
+pub(crate) const LEASE: Rules = Rules {
+    create: |lease| drop_coordination(&Value::Null, lease),
+    update: drop_coordination,
+    create_on_update: true,
+    unconditional_update: false,
+    ..Rules::GENERIC
 };
 
-/// The strategy of a kind that has no file of its own.
+/// Returns the strategy of a kind that has no file of its own.
 pub(crate) fn rules_of(kind: &str) -> &'static Rules {
     match kind {
         "CronJob"
@@ -65,7 +61,8 @@ pub(crate) fn rules_of(kind: &str) -> &'static Rules {
         | "Job"
         | "NetworkPolicy"
         | "PriorityLevelConfiguration"
-        | "ResourceSlice" => &COUNTED,
+        | "ResourceSlice"
+        | "StatefulSet" => &COUNTED,
         "CSIDriver" | "CSINode" | "CSIStorageCapacity" | "VolumeAttachment" => &CONDITIONAL,
         "MutatingAdmissionPolicy"
         | "MutatingAdmissionPolicyBinding"
@@ -74,9 +71,9 @@ pub(crate) fn rules_of(kind: &str) -> &'static Rules {
         "Endpoints" | "LimitRange" => &CREATED_BY_PUT,
         "RuntimeClass" => &RUNTIME_CLASS,
         "EndpointSlice" | "PodTemplate" => &CONTENT_COUNTED,
+        "PriorityClass" => &PRIORITY_CLASS,
         "IPAddress" => &NAMED_BY_ADDRESS,
-        "StatefulSet" => &STATEFUL_SET,
-        _ => &REQUIRED_CHECKED,
+        _ => &Rules::GENERIC,
     }
 }
 
@@ -89,59 +86,12 @@ fn content_changed(old: &Value, new: &Value) -> bool {
     content(old) != content(new)
 }
 
-/// Returns an error for each required string that is absent. A required list or number may be absent: the real server
-/// reads it as empty or zero, and checks it by rules that only deep validation has.
-pub(crate) fn validate(object: &Value) -> Vec<FieldError> {
-    let text = |key: &str| object[key].as_str().unwrap_or_default();
-    let mut errors = Vec::new();
-    if let (Some(kind), Some(fields)) = (
-        schema::builtin(text("apiVersion"), text("kind")),
-        object.as_object(),
-    ) {
-        for (name, field) in kind.fields() {
-            if !matches!(name, "metadata" | "status") {
-                check(&field.ty, field.required, fields.get(name), name, &mut errors);
+fn drop_coordination(old: &Value, lease: &mut Value) {
+    if let Some(spec) = section(lease, "spec") {
+        for key in ["strategy", "preferredHolder"] {
+            if old["spec"][key].is_null() {
+                keep(&Value::Null, spec, key);
             }
         }
-    }
-    errors
-}
-
-fn check_object(ty: TypeRef, object: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
-    for (name, field) in ty.fields().filter(|(name, _)| *name != "metadata") {
-        check(
-            &field.ty,
-            field.required,
-            object.get(name),
-            &format!("{path}.{name}"),
-            errors,
-        );
-    }
-}
-
-fn check(ty: &Type, required: bool, value: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
-    match (ty, value) {
-        (Type::Object(_), Some(Value::Object(map))) => {
-            if let Some(ty) = ty.object() {
-                check_object(ty, map, path, errors);
-            }
-        }
-        (Type::Object(_), None) if required => {
-            if let Some(ty) = ty.object() {
-                check_object(ty, &Map::new(), path, errors);
-            }
-        }
-        (Type::List(item), Some(Value::Array(items))) => {
-            for (index, value) in items.iter().enumerate() {
-                check(item, false, Some(value), &format!("{path}[{index}]"), errors);
-            }
-        }
-        (Type::Map(item), Some(Value::Object(map))) => {
-            for (key, value) in map {
-                check(item, false, Some(value), &format!("{path}[{key}]"), errors);
-            }
-        }
-        (Type::String | Type::Bytes, None) if required => errors.required(path, ""),
-        _ => {}
     }
 }

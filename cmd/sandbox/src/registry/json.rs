@@ -81,13 +81,6 @@ pub(crate) fn default_text(parent: &mut Value, key: &str, value: &str) {
     }
 }
 
-/// Puts a number under a key that is absent or 0.
-pub(crate) fn default_number(parent: &mut Value, key: &str, value: i64) {
-    if number(&parent[key]) == 0 {
-        set(parent, key, value);
-    }
-}
-
 /// The object under a key, made if it is absent. None if `parent` is not an object.
 pub(crate) fn section<'a>(parent: &'a mut Value, key: &str) -> Option<&'a mut Value> {
     set_default(parent, key, Map::new());

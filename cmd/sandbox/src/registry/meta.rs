@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::field::{FieldError, Report as _};
+use crate::registry::declarative::validate_labels;
 use crate::registry::json::{entries, flag, keep_meta, list, number, section, set, text};
+use crate::registry::names;
 use crate::registry::names::NameRule;
-use crate::registry::{labels, names};
+use crate::schema::Path;
 
 /// All annotations of an object together may not take more bytes than this.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -44,167 +46,122 @@ pub(crate) fn next_generation(old: &Value, new: &mut Value) {
     }
 }
 
-/// Metadata of any object, new or updated.
+/// Validates the metadata of any object, new or updated.
 pub(crate) fn validate(meta: &Value, namespaced: bool, name_rule: NameRule) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let generate = text(&meta["generateName"]);
-    if !generate.is_empty() {
-        for wrong in name_rule(generate, true) {
-            errors.invalid("metadata.generateName", generate, wrong);
-        }
-    }
-    let name = text(&meta["name"]);
+    let [name, generate] = ["name", "generateName"].map(|key| text(&meta[key]));
     if name.is_empty() {
         errors.required("metadata.name", "name or generateName is required");
-    } else {
-        for wrong in name_rule(name, false) {
-            errors.invalid("metadata.name", name, wrong);
+    }
+    for (key, value, prefix) in [("name", name, false), ("generateName", generate, true)] {
+        if !value.is_empty() {
+            for wrong in name_rule(value, prefix) {
+                errors.invalid(format!("metadata.{key}"), value, wrong);
+            }
         }
     }
-    errors.extend(validate_namespace(text(&meta["namespace"]), namespaced));
-    let generation = number(&meta["generation"]);
-    if generation < 0 {
-        errors.invalid(
-            "metadata.generation",
-            generation,
-            "must be greater than or equal to 0",
-        );
-    }
-    errors.extend(validate_maps_and_owners(meta));
-    errors.extend(validate_finalizers(&meta["finalizers"]));
+    validate_namespace(text(&meta["namespace"]), namespaced, &mut errors);
+    errors.extend(non_negative(&meta["generation"], "metadata.generation"));
+    validate_maps_and_owners(meta, &mut errors);
+    validate_finalizers(&meta["finalizers"], &mut errors);
     errors
 }
 
-fn validate_namespace(namespace: &str, namespaced: bool) -> Vec<FieldError> {
+fn validate_namespace(namespace: &str, namespaced: bool, errors: &mut Vec<FieldError>) {
+    const PATH: &str = "metadata.namespace";
     match (namespaced, namespace) {
-        (true, "") => vec![FieldError::required("metadata.namespace", "")],
-        (true, namespace) => names::dns_label(namespace)
-            .into_iter()
-            .map(|wrong| FieldError::invalid("metadata.namespace", namespace, wrong))
-            .collect(),
-        (false, "") => Vec::new(),
-        (false, _) => vec![FieldError::forbidden(
-            "metadata.namespace",
-            "not allowed on this type",
-        )],
+        (true, "") => errors.required(PATH, ""),
+        (true, namespace) => errors.format(PATH, namespace, names::dns_label),
+        (false, "") => {}
+        (false, _) => errors.forbidden(PATH, "not allowed on this type"),
     }
 }
 
-/// Checks of create and of every update.
-fn validate_maps_and_owners(meta: &Value) -> Vec<FieldError> {
-    let mut errors = labels::validate(&meta["labels"], "metadata.labels");
-    errors.extend(validate_annotations(&meta["annotations"], "metadata.annotations"));
-    errors.extend(validate_owners(&meta["ownerReferences"]));
-    errors
+/// Validates labels, annotations and owner references, on create and on every update.
+fn validate_maps_and_owners(meta: &Value, errors: &mut Vec<FieldError>) {
+    let path = Path::Root.key("metadata");
+    validate_labels(&meta["labels"], &path.key("labels"), errors);
+    validate_annotations(&meta["annotations"], &path.key("annotations"), errors);
+    validate_owners(&meta["ownerReferences"], errors);
 }
 
-/// Checks annotations: keys like label keys but in any case, values of any form, all together not too big.
-pub(crate) fn validate_annotations(annotations: &Value, path: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+/// Validates the keys of annotations, which may be in any case, and their total size.
+pub(crate) fn validate_annotations(annotations: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let mut size = 0;
     for (key, value) in entries(annotations) {
-        for wrong in names::qualified(&key.to_lowercase()) {
-            errors.invalid(path, key, wrong);
-        }
+        errors.format(path, &key.to_lowercase(), names::qualified);
         size += key.len() + text(value).len();
     }
     if size > ANNOTATIONS_LIMIT {
         errors.push(FieldError::too_long(path, ANNOTATIONS_LIMIT));
     }
-    errors
 }
 
-fn validate_owners(owners: &Value) -> Vec<FieldError> {
+fn validate_owners(owners: &Value, errors: &mut Vec<FieldError>) {
     const PATH: &str = "metadata.ownerReferences";
-    let mut errors = Vec::new();
-    let mut controller: Option<String> = None;
     for owner in list(owners) {
-        let (api_version, kind) = (text(&owner["apiVersion"]), text(&owner["kind"]));
-        // "v1" is a version, "apps/v1" a group and a version, and anything else has no version that could be read.
-        let version = match api_version.split('/').collect::<Vec<_>>().as_slice() {
+        // "v1" is a version, "apps/v1" a group and a version.
+        let version = match text(&owner["apiVersion"])
+            .split('/')
+            .collect::<Vec<_>>()
+            .as_slice()
+        {
             [version] | [_, version] => *version,
             _ => "",
         };
-        if version.is_empty() {
-            errors.invalid(
-                format!("{PATH}.apiVersion"),
-                api_version,
-                "version must not be empty",
-            );
-        }
+        let [kind, name, uid] = ["kind", "name", "uid"].map(|key| text(&owner[key]));
         for (key, value) in [
+            ("apiVersion", version),
             ("kind", kind),
-            ("name", text(&owner["name"])),
-            ("uid", text(&owner["uid"])),
+            ("name", name),
+            ("uid", uid),
         ] {
             if value.is_empty() {
-                errors.invalid(format!("{PATH}.{key}"), value, "must not be empty");
+                errors.invalid(format!("{PATH}.{key}"), owner[key].clone(), "must not be empty");
             }
         }
-        if api_version == "v1" && kind == "Event" {
-            errors.invalid(
-                PATH,
-                owner.clone(),
-                "/v1, Kind=Event is disallowed from being an owner",
-            );
-        }
-        if flag(&owner["controller"]) {
-            let this = format!("{kind}/{}", text(&owner["name"]));
-            match &controller {
-                Some(first) => errors.invalid(
-                    PATH,
-                    owners.clone(),
-                    format!(
-                        "Only one reference can have Controller set to true. Found \"true\" in references for \
-                         {first} and {this}"
-                    ),
-                ),
-                None => controller = Some(this),
-            }
+        if owner["apiVersion"] == "v1" && kind == "Event" {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            errors.invalid(PATH, owner.clone(), why);
         }
     }
-    errors
+    let mut controllers = list(owners).iter().filter(|owner| flag(&owner["controller"]));
+    if let (Some(first), Some(second)) = (controllers.next(), controllers.next()) {
+        let [first, second] =
+            [first, second].map(|owner| format!("{}/{}", text(&owner["kind"]), text(&owner["name"])));
+        let why = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and \
+             {second}"
+        );
+        errors.invalid(PATH, owners.clone(), why);
+    }
 }
 
-fn validate_finalizers(finalizers: &Value) -> Vec<FieldError> {
+fn validate_finalizers(finalizers: &Value, errors: &mut Vec<FieldError>) {
     const PATH: &str = "metadata.finalizers";
-    let mut errors = Vec::new();
-    for finalizer in list(finalizers).iter().map(text) {
-        for wrong in names::qualified(finalizer) {
-            errors.invalid(PATH, finalizer, wrong);
-        }
+    for finalizer in list(finalizers) {
+        errors.format(PATH, text(finalizer), names::qualified);
     }
     let has = |name: &str| list(finalizers).iter().any(|finalizer| finalizer == name);
     if has("orphan") && has("foregroundDeletion") {
-        errors.invalid(
-            PATH,
-            finalizers.clone(),
-            "finalizer orphan and foregroundDeletion cannot be both set",
-        );
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.invalid(PATH, finalizers.clone(), why);
     }
-    errors
 }
 
-/// Most kinds also want finalizers to say whose they are, but for the few that the server itself knows.
-pub(crate) fn validate_finalizer_owners(meta: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for (i, finalizer) in list(&meta["finalizers"]).iter().map(text).enumerate() {
-        if !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion") {
-            errors.invalid(
-                format!("metadata.finalizers[{i}]"),
-                finalizer,
-                "name is neither a standard finalizer name nor is it fully qualified",
-            );
-        }
+/// Validates a finalizer of a kind that accepts only the finalizers of the server and qualified names.
+pub(crate) fn validate_finalizer(finalizer: &str, path: &str, errors: &mut Vec<FieldError>) {
+    errors.format(path, finalizer, names::qualified);
+    if !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion") {
+        let why = "name is neither a standard finalizer name nor is it fully qualified";
+        errors.invalid(path, finalizer, why);
     }
-    errors
 }
 
-/// Metadata of an update, after [`keep_system_fields`].
-pub(crate) fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+/// Validates the metadata of an update, after [`keep_system_fields`].
+pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     if !old["deletionTimestamp"].is_null() {
-        errors.extend(validate_no_new_finalizers(&old["finalizers"], &new["finalizers"]));
+        validate_no_new_finalizers(&old["finalizers"], &new["finalizers"], errors);
     }
     let generation = number(&new["generation"]);
     if generation < number(&old["generation"]) {
@@ -220,37 +177,29 @@ pub(crate) fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
     ] {
         errors.extend(immutable(&old[key], &new[key], &format!("metadata.{key}")));
     }
-    errors.extend(validate_maps_and_owners(new));
-    errors
+    validate_maps_and_owners(new, errors);
 }
 
-fn validate_no_new_finalizers(old: &Value, new: &Value) -> Option<FieldError> {
-    let old: BTreeSet<&str> = list(old).iter().map(text).collect();
-    let added: BTreeSet<&str> = list(new)
-        .iter()
-        .map(text)
-        .filter(|name| !old.contains(name))
-        .collect();
-    if added.is_empty() {
-        return None;
-    }
-    let added: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
-    Some(FieldError::forbidden(
-        "metadata.finalizers",
-        format!(
+fn validate_no_new_finalizers(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    let added = list(new).iter().filter(|name| !list(old).contains(name));
+    let added: BTreeSet<&str> = added.map(text).collect();
+    if !added.is_empty() {
+        let added: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
+        let why = format!(
             "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
             added.join(", ")
-        ),
-    ))
+        );
+        errors.forbidden("metadata.finalizers", why);
+    }
 }
 
-/// A field that may not change any more.
+/// Returns an error if an immutable field changes.
 pub(crate) fn immutable(old: &Value, new: &Value, path: &str) -> Option<FieldError> {
     (!crate::registry::json::same(old, new))
         .then(|| FieldError::invalid(path, new.clone(), "field is immutable"))
 }
 
-/// An integer that may not be negative; absent is fine.
+/// Returns an error if an integer is negative.
 pub(crate) fn non_negative(value: &Value, path: impl Into<String>) -> Option<FieldError> {
     let number = number(value);
     (number < 0).then(|| FieldError::invalid(path, number, "must be greater than or equal to 0"))

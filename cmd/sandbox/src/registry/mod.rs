@@ -13,12 +13,11 @@
 //! priority classes, resource versions).
 
 pub(crate) mod config;
+pub(crate) mod declarative;
 pub(crate) mod event;
 pub(crate) mod fields;
 pub(crate) mod generic;
 pub(crate) mod json;
-pub(crate) mod labels;
-pub(crate) mod lease;
 pub(crate) mod meta;
 pub(crate) mod names;
 pub(crate) mod namespace;
@@ -62,6 +61,7 @@ pub fn default(res: &Resource, obj: &mut Value) {
     if res.custom.is_none() {
         // First what is always there, so that a body without a spec gets the defaults of an empty one.
         shape::complete(res, obj);
+        declarative::default(res, obj);
         (rules_of(res).default)(obj);
     }
 }
@@ -141,7 +141,9 @@ pub fn prepare_ephemeral_containers(res: &Resource, old: &Value, new: &mut Value
 #[must_use]
 pub fn validate_ephemeral_containers(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = validate_metadata_update(res, old, new, names::segment_name);
-    errors.extend(pod::ephemeral::validate(old, new));
+    declarative::validate(res, new, &mut errors);
+    (rules_of(res).validate)(new, &mut errors);
+    pod::ephemeral::validate(old, new, &mut errors);
     distinct(errors)
 }
 
@@ -150,8 +152,15 @@ pub fn validate_ephemeral_containers(res: &Resource, old: &Value, new: &Value) -
 pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {
     let rules = rules_of(res);
     let mut errors = meta::validate(&obj["metadata"], res.namespaced, rules.name);
-    errors.extend(validate_finalizers(res, obj));
-    errors.extend((rules.validate)(obj));
+    validate_finalizers(res, obj, &mut errors);
+    if res.custom.is_none() {
+        declarative::validate(res, obj, &mut errors);
+        if rules.status_on_create {
+            declarative::validate_status(res, obj, &mut errors);
+        }
+    }
+    (rules.validate)(obj, &mut errors);
+    (rules.validate_create)(obj, &mut errors);
     crate::apiextensions::custom::validate_create(res, obj, &mut errors);
     distinct(errors)
 }
@@ -161,7 +170,11 @@ pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {
 pub fn validate_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
     let rules = rules_of(res);
     let mut errors = validate_metadata_update(res, old, new, rules.name_on_update);
-    errors.extend((rules.validate_update)(old, new));
+    if res.custom.is_none() {
+        declarative::validate(res, new, &mut errors);
+    }
+    (rules.validate)(new, &mut errors);
+    (rules.validate_update)(old, new, &mut errors);
     crate::apiextensions::custom::validate_update(res, old, new, &mut errors);
     distinct(errors)
 }
@@ -170,7 +183,10 @@ pub fn validate_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldErr
 #[must_use]
 pub fn validate_status(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = validate_metadata_update(res, old, new, names::segment_name);
-    errors.extend((rules_of(res).validate_status)(old, new));
+    if res.custom.is_none() {
+        declarative::validate_status(res, new, &mut errors);
+    }
+    (rules_of(res).validate_status)(old, new, &mut errors);
     crate::apiextensions::custom::validate_status(res, old, new, &mut errors);
     distinct(errors)
 }
@@ -179,7 +195,7 @@ pub fn validate_status(res: &Resource, old: &Value, new: &Value) -> Vec<FieldErr
 #[must_use]
 pub fn validate_finalize(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = validate_metadata_update(res, old, new, names::segment_name);
-    errors.extend(namespace::validate_finalize(new));
+    namespace::validate_finalize(new, &mut errors);
     distinct(errors)
 }
 
@@ -191,13 +207,13 @@ fn validate_metadata_update(
     name: names::NameRule,
 ) -> Vec<FieldError> {
     let mut errors = meta::validate(&new["metadata"], res.namespaced, name);
-    errors.extend(meta::validate_update(&old["metadata"], &new["metadata"]));
-    errors.extend(validate_finalizers(res, new));
+    meta::validate_update(&old["metadata"], &new["metadata"], &mut errors);
+    validate_finalizers(res, new, &mut errors);
     errors
 }
 
-/// The kinds that came from the API machinery take any finalizer with the form of a label key.
-fn validate_finalizers(res: &Resource, obj: &Value) -> Vec<FieldError> {
+/// Validates finalizers. Some kinds accept any qualified name.
+fn validate_finalizers(res: &Resource, obj: &Value, errors: &mut Vec<FieldError>) {
     let lenient = res.custom.is_some()
         || matches!(
             res.kind.as_str(),
@@ -208,10 +224,11 @@ fn validate_finalizers(res: &Resource, obj: &Value) -> Vec<FieldError> {
                 | "ValidatingWebhookConfiguration"
         )
         || (res.kind == "Event" && res.group.is_empty());
-    if lenient {
-        Vec::new()
-    } else {
-        meta::validate_finalizer_owners(&obj["metadata"])
+    if !lenient {
+        for (i, finalizer) in json::list(&obj["metadata"]["finalizers"]).iter().enumerate() {
+            let path = format!("metadata.finalizers[{i}]");
+            meta::validate_finalizer(json::text(finalizer), &path, errors);
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::field::{FieldError, Report as _};
-use crate::registry::json::{default_text, keep, list, section, set, text};
-use crate::registry::{Rules, names};
+use crate::registry::json::{keep, list, section, set, text};
+use crate::registry::{Rules, meta, names};
 
 /// Lets policies select namespaces by name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -12,12 +12,7 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 pub(crate) const RULES: Rules = Rules {
     name_on_update: names::label_name,
     name: names::label_name,
-    default: |namespace| {
-        name_label(namespace);
-        if let Some(status) = section(namespace, "status") {
-            default_text(status, "phase", "Active");
-        }
-    },
+    default: name_label,
     create: |namespace| {
         name_label(namespace);
         set(namespace, "status", json!({"phase": "Active"}));
@@ -30,7 +25,6 @@ pub(crate) const RULES: Rules = Rules {
         }
     },
     validate,
-    validate_update: |_, new| validate(new),
     validate_status,
     ..Rules::GENERIC
 };
@@ -58,47 +52,28 @@ fn hold(namespace: &mut Value) {
     }
 }
 
-fn validate(namespace: &Value) -> Vec<FieldError> {
-    let finalizers = list(&namespace["spec"]["finalizers"]).iter().map(text);
-    finalizers
-        .flat_map(|finalizer| validate_finalizer(finalizer, "spec.finalizers"))
-        .collect()
-}
-
-/// Validates the finalizers.
-pub(crate) fn validate_finalize(namespace: &Value) -> Vec<FieldError> {
-    let finalizers = list(&namespace["spec"]["finalizers"]).iter().map(text);
-    finalizers
-        .enumerate()
-        .flat_map(|(at, finalizer)| validate_finalizer(finalizer, &format!("spec.finalizers[{at}]")))
-        .collect()
-}
-
-fn validate_finalizer(finalizer: &str, path: &str) -> Vec<FieldError> {
-    let mut errors: Vec<FieldError> = names::qualified(finalizer)
-        .into_iter()
-        .map(|wrong| FieldError::invalid(path, finalizer, wrong))
-        .collect();
-    if !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion") {
-        let why = "name is neither a standard finalizer name nor is it fully qualified";
-        errors.invalid(path, finalizer, why);
+fn validate(namespace: &Value, errors: &mut Vec<FieldError>) {
+    for finalizer in list(&namespace["spec"]["finalizers"]) {
+        meta::validate_finalizer(text(finalizer), "spec.finalizers", errors);
     }
-    errors
 }
 
-fn validate_status(_old: &Value, new: &Value) -> Vec<FieldError> {
+/// Validates the finalizers that the finalize endpoint sets.
+pub(crate) fn validate_finalize(namespace: &Value, errors: &mut Vec<FieldError>) {
+    for (i, finalizer) in list(&namespace["spec"]["finalizers"]).iter().enumerate() {
+        meta::validate_finalizer(text(finalizer), &format!("spec.finalizers[{i}]"), errors);
+    }
+}
+
+fn validate_status(_old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     let phase = text(&new["status"]["phase"]);
     let (expected, deleting) = if new["metadata"]["deletionTimestamp"].is_null() {
         ("Active", "empty")
     } else {
         ("Terminating", "not empty")
     };
-    if phase == expected {
-        return Vec::new();
+    if phase != expected {
+        let why = format!("may only be '{expected}' if `deletionTimestamp` is {deleting}");
+        errors.invalid("status.Phase", phase, why);
     }
-    vec![FieldError::invalid(
-        "status.Phase",
-        phase,
-        format!("may only be '{expected}' if `deletionTimestamp` is {deleting}"),
-    )]
 }

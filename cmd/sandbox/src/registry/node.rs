@@ -1,11 +1,9 @@
 //! Strategy of Node.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use crate::field::{FieldError, Report as _, Wrong};
-use crate::registry::json::{entries, list, section, set, text};
+use crate::registry::json::{empty, entries, list, section, set, text};
 use crate::registry::{Rules, names, pod};
 
 /// The taint of a new node, which a controller removes once the node is ready.
@@ -28,15 +26,10 @@ pub(crate) const RULES: Rules = Rules {
     // A kubelet registers itself with all it knows.
     status_on_create: true,
     validate,
-    validate_update: |old, new| {
-        let mut errors = validate(new);
-        errors.extend(validate_update(old, new));
-        errors
-    },
-    validate_status: |old, new| {
-        let mut errors = validate_resources(new);
-        errors.extend(validate_update(old, new));
-        errors
+    validate_update,
+    validate_status: |old, new, errors| {
+        validate_resources(new, errors);
+        validate_update(old, new, errors);
     },
     ..Rules::GENERIC
 };
@@ -65,78 +58,51 @@ fn pod_ranges(spec: &mut Value) {
     }
 }
 
-fn validate(node: &Value) -> Vec<FieldError> {
-    let mut errors = validate_taints(node);
-    errors.extend(validate_resources(node));
-    errors
+fn validate(node: &Value, errors: &mut Vec<FieldError>) {
+    // The API server reports taints below metadata.
+    for error in errors.iter_mut() {
+        if let Some(rest) = error.field.strip_prefix("spec.taints") {
+            error.field = format!("metadata.taints{rest}");
+        }
+    }
+    let mut seen = Vec::new();
+    for (i, taint) in list(&node["spec"]["taints"]).iter().enumerate() {
+        let pair = (&taint["key"], &taint["effect"]);
+        if seen.contains(&pair) {
+            let why = "taints must be unique by key and effect pair";
+            errors.report(
+                format!("metadata.taints[{i}]"),
+                Wrong::Duplicate(taint.clone()),
+                why,
+            );
+        }
+        seen.push(pair);
+    }
+    validate_resources(node, errors);
 }
 
-fn validate_resources(node: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn validate_resources(node: &Value, errors: &mut Vec<FieldError>) {
     for list in ["capacity", "allocatable"] {
         for (name, amount) in entries(&node["status"][list]) {
-            pod::validate_amount(name, amount, &format!("status.{list}.{name}"), &mut errors);
+            pod::validate_amount(name, amount, &format!("status.{list}.{name}"), errors);
         }
     }
-    errors
 }
 
-fn validate_taints(node: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let mut seen = BTreeSet::new();
-    for (i, taint) in list(&node["spec"]["taints"]).iter().enumerate() {
-        let path = format!("metadata.taints[{i}]");
-        let [key, value, effect] = ["key", "value", "effect"].map(|field| text(&taint[field]));
-        for wrong in names::qualified(key) {
-            errors.invalid(format!("{path}.key"), key, wrong);
-        }
-        let wrong = names::label_value(value);
-        if !wrong.is_empty() {
-            errors.invalid(format!("{path}.value"), value, wrong.join(";"));
-        }
-        match effect {
-            "" => errors.required(format!("{path}.effect"), ""),
-            "NoSchedule" | "PreferNoSchedule" | "NoExecute" => {}
-            _ => errors.not_supported(
-                format!("{path}.effect"),
-                effect,
-                &["NoSchedule", "PreferNoSchedule", "NoExecute"],
-            ),
-        }
-        if !seen.insert((key, effect)) {
-            errors.push(FieldError::new(
-                path,
-                Wrong::Duplicate(taint.clone()),
-                "taints must be unique by key and effect pair",
-            ));
-        }
-    }
-    errors
-}
-
-fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let mut seen = Vec::new();
-    for (i, address) in list(&new["status"]["addresses"]).iter().enumerate() {
-        if seen.contains(&address) {
+fn validate_update(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    let addresses = list(&new["status"]["addresses"]);
+    for (i, address) in addresses.iter().enumerate() {
+        if addresses[..i].contains(address) {
             errors.duplicate(format!("status.addresses[{i}]"), address.clone());
         }
-        seen.push(address);
     }
-    let (before, after) = (&old["spec"], &new["spec"]);
-    if !list(&before["podCIDRs"]).is_empty() && before["podCIDRs"] != after["podCIDRs"] {
-        errors.forbidden(
-            "spec.podCIDRs",
-            "node updates may not change podCIDR except from \"\" to valid",
-        );
+    for (key, noun) in [("podCIDRs", "podCIDR"), ("providerID", "providerID")] {
+        let (before, after) = (&old["spec"][key], &new["spec"][key]);
+        if !empty(before) && before != after {
+            let why = format!("node updates may not change {noun} except from \"\" to valid");
+            errors.forbidden(format!("spec.{key}"), why);
+        }
     }
-    if !text(&before["providerID"]).is_empty() && before["providerID"] != after["providerID"] {
-        errors.forbidden(
-            "spec.providerID",
-            "node updates may not change providerID except from \"\" to valid",
-        );
-    }
-    errors
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::apiextensions::{custom, definition};
 use crate::field::FieldError;
 use crate::registry::names::NameRule;
 use crate::registry::{
-    config, event, generic, lease, names, namespace, node, pod, policy, rbac, service, webhooks, workload,
+    config, event, generic, names, namespace, node, pod, policy, rbac, service, webhooks, workload,
 };
 use crate::resource::Resource;
 
@@ -16,7 +16,7 @@ pub(crate) struct Rules {
     pub(crate) name: NameRule,
     /// The form that updates of the main endpoint ask for: a name cannot change, so that most ask for hardly any.
     pub(crate) name_on_update: NameRule,
-    /// Defaults that are set while decoding.
+    /// Sets defaults while decoding, after the declarative ones.
     pub(crate) default: fn(&mut Value),
     /// Changes an object on create, after status was emptied.
     pub(crate) create: fn(&mut Value),
@@ -28,12 +28,14 @@ pub(crate) struct Rules {
     pub(crate) generation: Option<fn(&Value, &Value) -> bool>,
     /// Whether a create may bring its own status.
     pub(crate) status_on_create: bool,
-    /// Checks a new object.
-    pub(crate) validate: fn(&Value) -> Vec<FieldError>,
-    /// Checks an update of the main endpoint (old, new).
-    pub(crate) validate_update: fn(&Value, &Value) -> Vec<FieldError>,
-    /// Checks an update of the status endpoint (old, new).
-    pub(crate) validate_status: fn(&Value, &Value) -> Vec<FieldError>,
+    /// Validates an object that is created or updated, after the declarative rules.
+    pub(crate) validate: fn(&Value, &mut Vec<FieldError>),
+    /// Validates an object on create only.
+    pub(crate) validate_create: fn(&Value, &mut Vec<FieldError>),
+    /// Validates an update of the main endpoint (old, new).
+    pub(crate) validate_update: fn(&Value, &Value, &mut Vec<FieldError>),
+    /// Validates an update of the status endpoint (old, new).
+    pub(crate) validate_status: fn(&Value, &Value, &mut Vec<FieldError>),
     /// Whether PUT may create.
     pub(crate) create_on_update: bool,
     /// Whether PUT needs no resourceVersion.
@@ -51,9 +53,10 @@ impl Rules {
         status: |_, _| {},
         generation: None,
         status_on_create: false,
-        validate: |_| Vec::new(),
-        validate_update: |_, _| Vec::new(),
-        validate_status: |_, _| Vec::new(),
+        validate: |_, _| {},
+        validate_create: |_, _| {},
+        validate_update: |_, _, _| {},
+        validate_status: |_, _, _| {},
         create_on_update: false,
         unconditional_update: true,
     };
@@ -84,15 +87,13 @@ pub(crate) fn rules_of(res: &Resource) -> &'static Rules {
         (_, "DaemonSet") => &workload::DAEMON_SET,
         (_, "Deployment") => &workload::DEPLOYMENT,
         (_, "ReplicaSet") => &workload::REPLICA_SET,
-        (_, "Lease") => &lease::RULES,
+        (_, "Lease") => &generic::LEASE,
         (_, "PodDisruptionBudget") => &policy::DISRUPTION_BUDGET,
-        (_, "PriorityClass") => &policy::PRIORITY_CLASS,
         (_, "Role") => &rbac::ROLE,
         (_, "ClusterRole") => &rbac::CLUSTER_ROLE,
         (_, "RoleBinding") => &rbac::ROLE_BINDING,
         (_, "ClusterRoleBinding") => &rbac::CLUSTER_ROLE_BINDING,
-        (_, "MutatingWebhookConfiguration") => &webhooks::MUTATING,
-        (_, "ValidatingWebhookConfiguration") => &webhooks::VALIDATING,
+        (_, "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration") => &webhooks::RULES,
         (_, "CustomResourceDefinition") => &definition::RULES,
         (_, kind) => generic::rules_of(kind),
     }

@@ -24,6 +24,7 @@ use crate::resource::Resource;
 
 pub use conform::{DecodeError, conform, conform_merged};
 pub use parse::{Parsed, parse};
+pub(crate) use path::Path;
 
 /// The schema of a built-in kind; `None` for anything else, custom resources first of all.
 #[must_use]

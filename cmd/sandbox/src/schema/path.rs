@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A place, as a chain back to the root.
 #[derive(Clone, Copy)]
-pub(super) enum Path<'a> {
+pub(crate) enum Path<'a> {
     /// The body itself.
     Root,
     /// A field of an object, or a key of a map.
@@ -14,11 +14,11 @@ pub(super) enum Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    pub(super) fn key(&'a self, key: &'a str) -> Self {
+    pub(crate) fn key(&'a self, key: &'a str) -> Self {
         Self::Key { parent: self, key }
     }
 
-    pub(super) fn index(&'a self, index: usize) -> Self {
+    pub(crate) fn index(&'a self, index: usize) -> Self {
         Self::Index { parent: self, index }
     }
 }
@@ -34,6 +34,12 @@ impl fmt::Display for Path<'_> {
                 parent => write!(f, "{parent}.{key}"),
             },
         }
+    }
+}
+
+impl From<&Path<'_>> for String {
+    fn from(path: &Path<'_>) -> Self {
+        path.to_string()
     }
 }
 

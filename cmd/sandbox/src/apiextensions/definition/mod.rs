@@ -21,14 +21,18 @@ pub(crate) const RULES: Rules = Rules {
     },
     update: |_, new| record_storage_version(new),
     generation: Some(Rules::spec_changed),
-    validate: |crd| {
-        let mut errors: Vec<FieldError> = names::object_name(crd).into_iter().collect();
-        errors.extend(validate(crd));
+    validate: |crd, errors| errors.extend(validate(crd)),
+    validate_create: |crd, errors| {
+        errors.extend(names::object_name(crd));
         errors.extend(names::approval(crd, None));
-        errors
     },
     validate_update,
-    validate_status: |_, new| names::validate(&new["status"]["acceptedNames"], "status.acceptedNames"),
+    validate_status: |_, new, errors| {
+        errors.extend(names::validate(
+            &new["status"]["acceptedNames"],
+            "status.acceptedNames",
+        ));
+    },
     unconditional_update: false,
     ..Rules::GENERIC
 };
@@ -85,8 +89,7 @@ fn validate(crd: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = validate(new);
+fn validate_update(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     let (before, after) = (&old["spec"], &new["spec"]);
     let established = list(&old["status"]["conditions"])
         .iter()
@@ -106,5 +109,4 @@ fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
         "spec.names.plural",
     ));
     errors.extend(names::approval(new, Some(old)));
-    errors
 }

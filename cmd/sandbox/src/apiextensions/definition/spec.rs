@@ -10,6 +10,7 @@ use crate::field::{FieldError, Wrong};
 use crate::registry::json::{flag, list, text};
 use crate::registry::names::{dns_1035_label, dns_subdomain};
 use crate::registry::webhooks;
+use crate::schema::Path;
 
 pub(crate) fn validate(spec: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -287,11 +288,8 @@ fn conversion(spec: &Value, errors: &mut Vec<FieldError>) {
                     "required when strategy is set to Webhook",
                 ));
             } else {
-                webhooks::client::validate(
-                    &webhook["clientConfig"],
-                    &format!("{PATH}.webhookClientConfig"),
-                    errors,
-                );
+                let path = format!("{PATH}.webhookClientConfig");
+                webhooks::client::validate(&webhook["clientConfig"], &Path::Root.key(&path), errors);
             }
             if list(&webhook["conversionReviewVersions"]).is_empty() {
                 errors.push(FieldError::required(

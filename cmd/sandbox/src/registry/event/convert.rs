@@ -18,7 +18,7 @@ pub(crate) fn to_core(event: &mut Value) {
     rename(event, NAMES.iter().copied());
     // The core group always shows who reported.
     for key in ["reportingComponent", "reportingInstance"] {
-        crate::registry::event::set_default(event, key, "");
+        crate::registry::json::set_default(event, key, "");
     }
 }
 

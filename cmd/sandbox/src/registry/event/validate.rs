@@ -4,20 +4,16 @@ use serde_json::Value;
 
 use crate::field::{FieldError, Report as _};
 use crate::registry::event::convert;
-use crate::registry::json::{empty, number, same, text};
+use crate::registry::json::{empty, number, text};
+use crate::registry::meta::immutable;
 use crate::registry::names;
 
 /// The longest texts, in bytes.
 const SHORT: usize = 128;
 const NOTE: usize = 1024;
 
-/// Checks an event in core shape.
-pub(crate) fn core(event: &Value) -> Vec<FieldError> {
-    legacy(event, "reportingComponent")
-}
-
-fn legacy(event: &Value, controller_field: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+/// Validates an event in the form of the core group. `controller_field` is the path of the reporting controller.
+pub(crate) fn legacy(event: &Value, controller_field: &str, errors: &mut Vec<FieldError>) {
     let namespace = text(&event["metadata"]["namespace"]);
     let about = text(&event["involvedObject"]["namespace"]);
     let modern = !event["eventTime"].is_null();
@@ -28,19 +24,13 @@ fn legacy(event: &Value, controller_field: &str) -> Vec<FieldError> {
         (true, _) => true,
     };
     if !fits {
-        errors.invalid(
-            "involvedObject.namespace",
-            about,
-            "does not match event.namespace",
-        );
+        let why = "does not match event.namespace";
+        errors.invalid("involvedObject.namespace", about, why);
     }
     if modern {
-        reporter(event, controller_field, &mut errors);
+        reporter(event, controller_field, errors);
     }
-    for wrong in names::dns_subdomain(namespace) {
-        errors.invalid("namespace", namespace, wrong);
-    }
-    errors
+    errors.format("namespace", namespace, names::dns_subdomain);
 }
 
 fn reporter(event: &Value, controller_field: &str, errors: &mut Vec<FieldError>) {
@@ -48,17 +38,15 @@ fn reporter(event: &Value, controller_field: &str, errors: &mut Vec<FieldError>)
     if controller.is_empty() {
         errors.required(controller_field, "");
     }
-    for wrong in names::qualified(controller) {
-        errors.invalid(controller_field, controller, wrong);
-    }
-    for (key, needed, limit) in [
-        ("reportingInstance", true, SHORT),
-        ("action", true, SHORT),
-        ("reason", true, SHORT),
-        ("message", false, NOTE),
+    errors.format(controller_field, controller, names::qualified);
+    for (key, limit) in [
+        ("reportingInstance", SHORT),
+        ("action", SHORT),
+        ("reason", SHORT),
+        ("message", NOTE),
     ] {
         let value = text(&event[key]);
-        if needed && value.is_empty() {
+        if key != "message" && value.is_empty() {
             errors.required(key, "");
         }
         if value.len() > limit {
@@ -67,11 +55,11 @@ fn reporter(event: &Value, controller_field: &str, errors: &mut Vec<FieldError>)
     }
 }
 
-/// Checks an event in the shape of `events.k8s.io`.
-pub(crate) fn modern(event: &Value) -> Vec<FieldError> {
-    let event = in_core_shape(event);
-    let mut errors = legacy(&event, "reportingController");
-    series(&event, &mut errors);
+/// Validates a new event in the form of `events.k8s.io`.
+pub(crate) fn modern(event: &Value, errors: &mut Vec<FieldError>) {
+    let event = in_core_form(event);
+    legacy(&event, "reportingController", errors);
+    series(&event, errors);
     if event["eventTime"].is_null() {
         errors.required("eventTime", "");
     }
@@ -79,48 +67,44 @@ pub(crate) fn modern(event: &Value) -> Vec<FieldError> {
     if !matches!(kind, "Normal" | "Warning") {
         errors.invalid("type", "", format!("has invalid value: {kind}"));
     }
-    let unset = [
-        ("firstTimestamp", event["firstTimestamp"].is_null()),
-        ("lastTimestamp", event["lastTimestamp"].is_null()),
-        ("count", number(&event["count"]) == 0),
-        ("source", empty(&event["source"])),
-    ];
-    for (key, _) in unset.iter().filter(|(_, unset)| !unset) {
-        errors.invalid(*key, "", "needs to be unset");
-    }
-    errors
-}
-
-/// Only the series of an event may go on; the rest has happened.
-pub(crate) fn modern_update(old: &Value, new: &Value) -> Vec<FieldError> {
-    let (old, new) = (in_core_shape(old), in_core_shape(new));
-    let mut errors = legacy(&new, "reportingController");
-    if old["series"] != new["series"] {
-        series(&new, &mut errors);
-    }
-    for (key, shown) in [
-        ("involvedObject", "involvedObject"),
-        ("reason", "reason"),
-        ("message", "message"),
-        ("source", "source"),
-        ("firstTimestamp", "firstTimestamp"),
-        ("lastTimestamp", "lastTimestamp"),
-        ("count", "count"),
-        ("type", "type"),
-        ("eventTime", "eventTime"),
-        ("action", "action"),
-        ("related", "related"),
-        ("reportingComponent", "reportingController"),
-        ("reportingInstance", "reportingInstance"),
-    ] {
-        if !same(&old[key], &new[key]) {
-            errors.invalid(shown, new[key].clone(), "field is immutable");
+    for key in ["firstTimestamp", "lastTimestamp", "count", "source"] {
+        if !empty(&event[key]) && event[key] != 0 {
+            errors.invalid(key, "", "needs to be unset");
         }
     }
-    errors
 }
 
-fn in_core_shape(event: &Value) -> Value {
+/// Validates an update: only the series of an event may change.
+pub(crate) fn modern_update(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    let (old, new) = (in_core_form(old), in_core_form(new));
+    legacy(&new, "reportingController", errors);
+    if old["series"] != new["series"] {
+        series(&new, errors);
+    }
+    for key in [
+        "involvedObject",
+        "reason",
+        "message",
+        "source",
+        "firstTimestamp",
+        "lastTimestamp",
+        "count",
+        "type",
+        "eventTime",
+        "action",
+        "related",
+        "reportingComponent",
+        "reportingInstance",
+    ] {
+        let path = match key {
+            "reportingComponent" => "reportingController",
+            key => key,
+        };
+        errors.extend(immutable(&old[key], &new[key], path));
+    }
+}
+
+fn in_core_form(event: &Value) -> Value {
     let mut event = event.clone();
     convert::to_core(&mut event);
     event

@@ -1,185 +1,189 @@
-//! Validation of the containers of a pod.
+//! Validation of containers and volumes: the rules that relate several fields.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::field::{FieldError, Report as _};
-use crate::registry::json::{list, number, text};
+use crate::registry::json::{entries, flag, list, number, text};
 use crate::registry::names;
-use crate::registry::pod::{environment, probe, resources, security, volumes};
+use crate::schema::Path;
 
-/// The names that containers may reference, and the pod fields that affect their validation.
-pub(crate) struct Surroundings<'a> {
-    pub(crate) volumes: BTreeSet<&'a str>,
-    pub(crate) grace_period: i64,
+/// The pod fields that `fieldRef` supports in environment variables.
+const FIELDS: [&str; 9] = [
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+/// Other valid field labels of pods, which environment variables do not support.
+const OTHER_FIELDS: [&str; 5] = [
+    "metadata.annotations",
+    "metadata.labels",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "status.phase",
+];
+/// The order in which the API server checks volume sources. The first one takes precedence.
+const VOLUME_SOURCES: [&str; 8] = [
+    "emptyDir",
+    "hostPath",
+    "secret",
+    "nfs",
+    "iscsi",
+    "persistentVolumeClaim",
+    "downwardAPI",
+    "configMap",
+];
+
+/// Validates the mounts and probes of a container.
+pub(crate) fn container(container: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let mut mount_paths = BTreeSet::new();
+    let devices = list(&container["volumeDevices"]);
+    let mounts_path = path.key("volumeMounts");
+    for (i, mount) in list(&container["volumeMounts"]).iter().enumerate() {
+        let path = mounts_path.index(i);
+        let [name, mount_path, sub_path, expression] =
+            ["name", "mountPath", "subPath", "subPathExpr"].map(|key| text(&mount[key]));
+        if !mount_paths.insert(mount_path) {
+            errors.invalid(&path.key("mountPath"), mount_path, "must be unique");
+        }
+        if devices.iter().any(|device| device["name"] == mount["name"]) {
+            let why = "must not already exist in volumeDevices";
+            errors.invalid(&path.key("name"), name, why);
+        }
+        if !expression.is_empty() && !sub_path.is_empty() {
+            let why = "subPathExpr and subPath are mutually exclusive";
+            errors.invalid(&path.key("subPathExpr"), expression, why);
+        }
+    }
+    let own_grace = &container["readinessProbe"]["terminationGracePeriodSeconds"];
+    if !own_grace.is_null() {
+        errors.invalid(
+            &path.key("readinessProbe").key("terminationGracePeriodSeconds"),
+            own_grace.clone(),
+            "must not be set for readinessProbes",
+        );
+    }
+    for name in ["livenessProbe", "startupProbe"] {
+        let threshold = number(&container[name]["successThreshold"]);
+        if !container[name].is_null() && threshold != 1 {
+            errors.invalid(&path.key(name).key("successThreshold"), threshold, "must be 1");
+        }
+    }
 }
 
-/// Validates the main containers: at least one, with unique names.
-pub(crate) fn main(
-    containers: &Value,
-    around: &Surroundings<'_>,
-    path: &str,
-    errors: &mut Vec<FieldError>,
-) -> BTreeSet<String> {
-    let mut seen = BTreeSet::new();
-    if list(containers).is_empty() {
-        errors.required(path, "");
-    }
-    for (i, container) in list(containers).iter().enumerate() {
-        let path = format!("{path}[{i}]");
-        common(container, around, &path, errors);
-        unique(container, &mut seen, &path, errors);
-        probe::validate_all(container, around.grace_period, &path, errors);
-    }
-    host_ports(list(containers), path, errors);
-    seen
+/// Checks that a probe or lifecycle hook has exactly one action.
+pub(crate) fn handler(handler: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let kinds = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
+    let given = kinds.into_iter().filter(|kind| !handler[*kind].is_null());
+    one_of(given, "handler type", path, errors);
 }
 
-/// Validates the init containers. Only sidecars may have probes and lifecycle hooks.
-pub(crate) fn init(
-    containers: &Value,
-    mut seen: BTreeSet<String>,
-    around: &Surroundings<'_>,
-    path: &str,
+/// Checks that a volume has exactly one source.
+pub(crate) fn volume(volume: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let mut sources: Vec<&str> = entries(volume).map(|(key, _)| key).collect();
+    sources.retain(|key| *key != "name");
+    sources.sort_by_key(|source| {
+        let position = VOLUME_SOURCES.iter().position(|known| known == source);
+        position.unwrap_or(VOLUME_SOURCES.len())
+    });
+    one_of(sources.into_iter(), "volume type", path, errors);
+}
+
+fn one_of<'a>(
+    mut given: impl Iterator<Item = &'a str>,
+    noun: &str,
+    path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    for (i, container) in list(containers).iter().enumerate() {
-        let path = format!("{path}[{i}]");
-        common(container, around, &path, errors);
-        unique(container, &mut seen, &path, errors);
-        if text(&container["restartPolicy"]) == "Always" {
-            probe::validate_all(container, around.grace_period, &path, errors);
-            continue;
-        }
-        for key in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
-            if !container[key].is_null() {
-                errors.forbidden(
-                    format!("{path}.{key}"),
-                    "may not be set for init containers without restartPolicy=Always",
-                );
-            }
-        }
+    if given.next().is_none() {
+        errors.required(path, format!("must specify a {noun}"));
+    }
+    for extra in given {
+        errors.forbidden(&path.key(extra), format!("may not specify more than 1 {noun}"));
     }
 }
 
-/// Validates the ephemeral containers. Their names must differ from those of all other containers.
-pub(crate) fn ephemeral(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let others = ["containers", "initContainers"];
-    let others = others.iter().flat_map(|kind| list(&spec[*kind]));
-    let mut seen = others.map(|other| text(&other["name"]).to_owned()).collect();
-    let around = Surroundings {
-        volumes: list(&spec["volumes"])
-            .iter()
-            .map(|volume| text(&volume["name"]))
-            .collect(),
-        grace_period: 0,
+/// Validates the source of an environment variable.
+pub(crate) fn variable(variable: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let (from, path) = (&variable["valueFrom"], path.key("valueFrom"));
+    if from.is_null() {
+        return;
+    }
+    if !from["fieldRef"].is_null() {
+        pod_field(&from["fieldRef"], &path.key("fieldRef"), errors);
+    }
+    let problem = match entries(from).count() {
+        0 => "must specify one source",
+        _ if !text(&variable["value"]).is_empty() => "may not be specified when `value` is not empty",
+        1 => return,
+        _ => "may not have more than one field specified at a time",
     };
-    for (i, container) in list(&spec["ephemeralContainers"]).iter().enumerate() {
-        let path = format!("{path}[{i}]");
-        common(container, &around, &path, errors);
-        unique(container, &mut seen, &path, errors);
-    }
+    errors.invalid(&path, "", problem);
 }
 
-fn unique(container: &Value, seen: &mut BTreeSet<String>, path: &str, errors: &mut Vec<FieldError>) {
-    let name = text(&container["name"]);
-    if !seen.insert(name.to_owned()) {
-        errors.duplicate(format!("{path}.name"), name);
-    }
+/// Validates the source of a set of environment variables.
+pub(crate) fn variables(source: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let kinds = ["configMapRef", "secretRef"];
+    let problem = match kinds.iter().filter(|kind| !source[**kind].is_null()).count() {
+        0 => "must specify one of: `configMapRef` or `secretRef`",
+        1 => return,
+        _ => "may not have more than one field specified at a time",
+    };
+    // The API server reports the list, not the item.
+    let path = match path {
+        Path::Index { parent, .. } => parent,
+        path => path,
+    };
+    errors.invalid(path, "", problem);
 }
 
-fn common(container: &Value, around: &Surroundings<'_>, path: &str, errors: &mut Vec<FieldError>) {
-    let name = text(&container["name"]);
+fn pod_field(field: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let (version, name) = (text(&field["apiVersion"]), text(&field["fieldPath"]));
     if name.is_empty() {
-        errors.required(format!("{path}.name"), "");
-    } else {
-        for wrong in names::dns_label(name) {
-            errors.invalid(format!("{path}.name"), name, wrong);
+        return;
+    }
+    let subscripted = name.strip_suffix("']").and_then(|name| name.split_once("['"));
+    let subscripted = subscripted.filter(|(map, _)| !map.is_empty());
+    let unknown = match subscripted {
+        _ if version != "v1" => format!("unsupported pod version: {version}"),
+        Some(("metadata.labels", key)) => return errors.format(path, key, names::qualified),
+        Some(("metadata.annotations", key)) => {
+            return errors.format(path, &key.to_lowercase(), names::qualified);
         }
-    }
-    if text(&container["image"]).is_empty() {
-        errors.required(format!("{path}.image"), "");
-    }
-    let policy = text(&container["terminationMessagePolicy"]);
-    if !matches!(policy, "File" | "FallbackToLogsOnError") {
-        errors.not_supported(
-            format!("{path}.terminationMessagePolicy"),
-            policy,
-            &["File", "FallbackToLogsOnError"],
-        );
-    }
-    ports(&container["ports"], &format!("{path}.ports"), errors);
-    environment::validate(container, path, errors);
-    volumes::validate_mounts(container, &around.volumes, path, errors);
-    let policy = text(&container["imagePullPolicy"]);
-    if !matches!(policy, "Always" | "IfNotPresent" | "Never") {
-        errors.not_supported(
-            format!("{path}.imagePullPolicy"),
-            policy,
-            &["Always", "IfNotPresent", "Never"],
-        );
-    }
-    resources::validate(&container["resources"], &format!("{path}.resources"), errors);
-    security::validate_container(
-        &container["securityContext"],
-        &format!("{path}.securityContext"),
-        errors,
-    );
+        Some(_) => format!("field label does not support subscript: {name}"),
+        None if FIELDS.contains(&name) || name == "spec.host" => return,
+        None if OTHER_FIELDS.contains(&name) => {
+            return errors.not_supported(&path.key("fieldPath"), name, &FIELDS);
+        }
+        None => format!("field label not supported: {name}"),
+    };
+    let why = format!("error converting fieldPath: {unknown}");
+    errors.invalid(&path.key("fieldPath"), name, why);
 }
 
-fn ports(ports: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let mut seen = BTreeSet::new();
-    for (i, port) in list(ports).iter().enumerate() {
-        let path = format!("{path}[{i}]");
-        let name = text(&port["name"]);
-        if !name.is_empty() {
-            let wrong = names::port_name(name);
-            if wrong.is_empty() && !seen.insert(name) {
-                errors.duplicate(format!("{path}.name"), name);
-            }
-            errors.extend(
-                wrong
-                    .into_iter()
-                    .map(|wrong| FieldError::invalid(format!("{path}.name"), name, wrong)),
-            );
-        }
-        let number_of = |key: &str| number(&port[key]);
-        if number_of("containerPort") == 0 {
-            errors.required(format!("{path}.containerPort"), "");
-        }
-        for key in ["containerPort", "hostPort"] {
-            let port = number_of(key);
-            if port != 0
-                && let Some(wrong) = names::port_number(port)
-            {
-                errors.invalid(format!("{path}.{key}"), port, wrong);
-            }
-        }
-        let protocol = text(&port["protocol"]);
-        if !matches!(protocol, "TCP" | "UDP" | "SCTP") {
-            errors.not_supported(format!("{path}.protocol"), protocol, &["SCTP", "TCP", "UDP"]);
-        }
+/// Validates the security context of a container.
+pub(crate) fn security_context(context: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if flag(&context["privileged"]) && context["allowPrivilegeEscalation"] == Value::Bool(false) {
+        let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
+        errors.invalid(path, context.clone(), why);
     }
 }
 
-/// Checks that no two containers use the same host port.
-fn host_ports(containers: &[Value], path: &str, errors: &mut Vec<FieldError>) {
-    let mut taken = BTreeSet::new();
-    for (i, container) in containers.iter().enumerate() {
-        for (j, port) in list(&container["ports"]).iter().enumerate() {
-            let host_port = number(&port["hostPort"]);
-            if host_port == 0 {
-                continue;
-            }
-            let key = format!(
-                "{}/{}/{host_port}",
-                text(&port["protocol"]),
-                text(&port["hostIP"])
-            );
-            if !taken.insert(key.clone()) {
-                errors.duplicate(format!("{path}[{i}].ports[{j}].hostPort"), key);
-            }
-        }
+/// Checks that a seccomp profile names a file exactly if its type is `Localhost`.
+pub(crate) fn seccomp_profile(profile: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let (file, path) = (&profile["localhostProfile"], path.key("localhostProfile"));
+    let local = text(&profile["type"]) == "Localhost";
+    if local && file.is_null() {
+        errors.required(&path, "must be set when seccomp type is Localhost");
+    } else if !local && !file.is_null() {
+        let why = "can only be set when seccomp type is Localhost";
+        errors.invalid(&path, profile.clone(), why);
     }
 }

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use crate::field::{FieldError, Wrong};
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{keep, list, remove, section, set, text};
-use crate::registry::pod::{container, validate};
 
 /// The container fields that ephemeral containers must not set.
 const FORBIDDEN: [&str; 9] = [
@@ -34,34 +33,23 @@ pub(crate) fn prepare(old: &Value, new: &mut Value) {
 }
 
 /// Validates the ephemeral containers of a pod. Existing ones are immutable.
-pub(crate) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
+pub(crate) fn validate(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     const PATH: &str = "spec.ephemeralContainers";
-    let mut errors = validate::pod_only(new);
     if !new["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_null() {
-        errors.push(FieldError::forbidden(
-            "",
-            "static pods do not support ephemeral containers",
-        ));
+        errors.forbidden("", "static pods do not support ephemeral containers");
     }
     let (old, spec) = (list(&old["spec"]["ephemeralContainers"]), &new["spec"]);
     let new = list(&spec["ephemeralContainers"]);
     let others = ["containers", "initContainers"];
     let others = others.iter().flat_map(|kind| list(&spec[*kind]));
     let others: Vec<&Value> = others.map(|container| &container["name"]).collect();
-    container::ephemeral(spec, PATH, &mut errors);
     for (i, container) in new.iter().enumerate() {
         let path = format!("{PATH}[{i}]");
         let target = text(&container["targetContainerName"]);
         if !target.is_empty() && !others.contains(&&container["targetContainerName"]) {
-            let path = format!("{path}.targetContainerName");
-            errors.push(FieldError::new(path, Wrong::NotFound(target.into()), ""));
+            errors.not_found(format!("{path}.targetContainerName"), target);
         }
-        let mut forbid = |path: String| {
-            errors.push(FieldError::forbidden(
-                path,
-                "cannot be set for an Ephemeral Container",
-            ));
-        };
+        let mut forbid = |path: String| errors.forbidden(path, "cannot be set for an Ephemeral Container");
         for key in FORBIDDEN {
             let empty = container[key].as_object().is_some_and(serde_json::Map::is_empty);
             if !container[key].is_null() && !empty {
@@ -84,7 +72,6 @@ pub(crate) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
             Some(_) => continue,
         };
         let why = format!("existing ephemeral containers {name:?} may not be {verb}\n");
-        errors.push(FieldError::forbidden(PATH, why));
+        errors.forbidden(PATH, why);
     }
-    errors
 }

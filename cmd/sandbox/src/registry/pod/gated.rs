@@ -9,7 +9,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 /// Validates changes of the node selector and node affinity of a gated pod. Reverts valid changes in `rest`, so that the
 /// comparison with the old spec ignores them.
-pub(crate) fn steer(old: &Value, new: &Value, rest: &mut Value, errors: &mut Vec<FieldError>) {
+pub(crate) fn validate_narrowing(old: &Value, new: &Value, rest: &mut Value, errors: &mut Vec<FieldError>) {
     if list(&old["schedulingGates"]).is_empty() {
         return;
     }

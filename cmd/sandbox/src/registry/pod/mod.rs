@@ -1,43 +1,60 @@
 //! The strategy of Pod, and the rules of pod templates.
 
 pub(crate) mod admission;
-pub(crate) mod affinity;
 pub(crate) mod connect;
 pub(crate) mod container;
 pub(crate) mod defaults;
-pub(crate) mod environment;
 pub(crate) mod ephemeral;
 pub(crate) mod gated;
-pub(crate) mod probe;
 pub(crate) mod resources;
-pub(crate) mod security;
+pub(crate) mod spec;
 pub(crate) mod subresources;
 pub(crate) mod update;
-pub(crate) mod validate;
-pub(crate) mod volumes;
 
 use serde_json::{Value, json};
 
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{default_text, keep, keep_meta, list, number, set, text};
 use crate::registry::{Rules, names};
 
 pub(crate) use admission::create as tolerate_node_trouble;
-pub(crate) use defaults::template as default_template;
 pub(crate) use resources::validate_amount;
-pub(crate) use validate::template as validate_template;
 
 pub(crate) const RULES: Rules = Rules {
     name_on_update: names::subdomain_name,
-    default: defaults::pod,
     create,
-    update,
+    update: admission::update,
     status,
     generation: Some(Rules::spec_changed),
-    validate: validate::create,
+    validate,
+    validate_create,
     validate_update: update::validate,
     validate_status: update::validate_status,
     ..Rules::GENERIC
 };
+
+fn validate(pod: &Value, errors: &mut Vec<FieldError>) {
+    for kind in ["containers", "initContainers"] {
+        for (i, container) in list(&pod["spec"][kind]).iter().enumerate() {
+            let image = text(&container["image"]);
+            if image.trim() != image {
+                let why = "must not have leading or trailing whitespace";
+                errors.invalid(format!("spec.{kind}[{i}].image"), image, why);
+            }
+        }
+    }
+}
+
+fn validate_create(pod: &Value, errors: &mut Vec<FieldError>) {
+    let spec = &pod["spec"];
+    if !list(&spec["ephemeralContainers"]).is_empty() {
+        errors.forbidden("spec.ephemeralContainers", "cannot be set on create");
+    }
+    if !text(&spec["nodeName"]).is_empty() && !list(&spec["schedulingGates"]).is_empty() {
+        let why = "cannot be set until all schedulingGates have been cleared";
+        errors.forbidden("spec.nodeName", why);
+    }
+}
 
 fn create(pod: &mut Value) {
     admission::create(pod);
@@ -59,10 +76,6 @@ fn create(pod: &mut Value) {
         set(&mut status, "conditions", json!([gated]));
     }
     set(pod, "status", status);
-}
-
-fn update(old: &Value, new: &mut Value) {
-    admission::update(old, new);
 }
 
 fn status(old: &Value, new: &mut Value) {

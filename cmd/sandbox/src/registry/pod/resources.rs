@@ -4,41 +4,15 @@ use serde_json::Value;
 
 use crate::field::{FieldError, Report as _};
 use crate::quantity::Quantity;
-use crate::registry::json::{entries, text};
+use crate::registry::json::entries;
 use crate::registry::names;
+use crate::schema::Path;
 
-/// The standard resource names, which have no domain. Containers may use the first few.
-const STANDARD: &[&str] = &[
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "storage",
-    "requests.storage",
-    "services.nodeports",
-    "services.loadbalancers",
-];
+/// The standard resources, which have no domain, that containers may use.
 const OF_CONTAINERS: &[&str] = &["cpu", "memory", "ephemeral-storage"];
 
 fn is_huge_page(name: &str) -> bool {
     name.starts_with("hugepages-")
-}
-
-/// Reports whether this is a standard resource name.
-fn is_standard(name: &str) -> bool {
-    STANDARD.contains(&name) || is_huge_page(name) || name.starts_with("requests.hugepages-")
 }
 
 fn is_native(name: &str) -> bool {
@@ -74,25 +48,16 @@ fn is_counted(name: &str) -> bool {
 }
 
 fn validate_name(name: &str, path: &str, errors: &mut Vec<FieldError>) {
-    let wrong = names::qualified(name);
-    if !wrong.is_empty() {
-        errors.extend(
-            wrong
-                .into_iter()
-                .map(|wrong| FieldError::invalid(path, name, wrong)),
-        );
+    let before = errors.len();
+    errors.format(path, name, names::qualified);
+    if errors.len() > before {
         return;
     }
     if name.contains('/') {
         if !is_native(name) && !is_extended(name) {
             errors.invalid(path, name, "doesn't follow extended resource name standard");
         }
-        return;
-    }
-    if !is_standard(name) {
-        errors.invalid(path, name, "must be a standard resource type or fully qualified");
-    }
-    if !OF_CONTAINERS.contains(&name) && !is_huge_page(name) {
+    } else if !OF_CONTAINERS.contains(&name) && !is_huge_page(name) {
         errors.invalid(path, name, "must be a standard resource for containers");
     }
 }
@@ -105,12 +70,7 @@ pub(crate) fn validate_amount(
     errors: &mut Vec<FieldError>,
 ) -> Option<Quantity> {
     let Some(quantity) = Quantity::read(amount) else {
-        errors.invalid(
-            path,
-            amount.clone(),
-            "quantities must match the regular expression \
-             '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-        );
+        errors.invalid(path, amount.clone(), "must be a quantity");
         return None;
     };
     if quantity.is_negative() {
@@ -123,55 +83,42 @@ pub(crate) fn validate_amount(
 }
 
 /// Validates the requests and limits of a container.
-pub(crate) fn validate(resources: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    for (name, limit) in entries(&resources["limits"]) {
+pub(crate) fn validate(resources: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let (limits, requests) = (&resources["limits"], &resources["requests"]);
+    for (name, limit) in entries(limits) {
         let path = format!("{path}.limits[{name}]");
         validate_name(name, &path, errors);
         validate_amount(name, limit, &path, errors);
     }
-    for (name, request) in entries(&resources["requests"]) {
+    for (name, request) in entries(requests) {
         let item = format!("{path}.requests[{name}]");
         validate_name(name, &item, errors);
         let Some(request) = validate_amount(name, request, &item, errors) else {
             continue;
         };
-        let limit = &resources["limits"][name];
-        if limit.is_null() {
-            if !overcommits(name) {
-                errors.required(
-                    format!("{path}.limits"),
-                    "Limit must be set for non overcommitable resources",
-                );
+        let Some(limit) = Quantity::read(&limits[name]) else {
+            if limits[name].is_null() && !overcommits(name) {
+                let why = "Limit must be set for non overcommitable resources";
+                errors.required(&path.key("limits"), why);
             }
-        } else if let Some(limit) = Quantity::read(limit) {
-            let problem = if !overcommits(name) && !request.equals(limit) {
-                "must be equal to"
-            } else if request.exceeds(limit) {
-                "must be less than or equal to"
-            } else {
-                continue;
-            };
-            errors.invalid(
-                format!("{path}.requests"),
-                request.text(),
-                format!("{problem} {name} limit of {}", limit.text()),
-            );
-        }
+            continue;
+        };
+        let problem = if !overcommits(name) && !request.equals(limit) {
+            "must be equal to"
+        } else if request.exceeds(limit) {
+            "must be less than or equal to"
+        } else {
+            continue;
+        };
+        let why = format!("{problem} {name} limit of {}", limit.text());
+        errors.invalid(&path.key("requests"), request.text(), why);
     }
-    let names = || {
-        entries(&resources["limits"])
-            .chain(entries(&resources["requests"]))
-            .map(|(name, _)| name)
+    let has = |wanted: fn(&str) -> bool| {
+        entries(limits)
+            .chain(entries(requests))
+            .any(|(name, _)| wanted(name))
     };
-    if names().any(is_huge_page) && !names().any(|name| matches!(name, "cpu" | "memory")) {
+    if has(is_huge_page) && !has(|name| matches!(name, "cpu" | "memory")) {
         errors.forbidden(path, "HugePages require cpu or memory");
-    }
-    for (i, claim) in crate::registry::json::list(&resources["claims"])
-        .iter()
-        .enumerate()
-    {
-        if text(&claim["name"]).is_empty() {
-            errors.required(format!("{path}.claims[{i}].name"), "");
-        }
     }
 }

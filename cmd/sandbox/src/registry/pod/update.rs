@@ -2,22 +2,20 @@
 
 use std::net::IpAddr;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::field::{FieldError, Report as _};
 use crate::registry::json::{entries, keep, list, number, remove, set, text};
 use crate::registry::meta::immutable;
-use crate::registry::names;
 use crate::registry::pod::gated;
-use crate::registry::pod::validate::{pod_only, tolerations};
+use crate::registry::{declarative, names};
 
 const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
                          `spec.tolerations` (only additions to existing tolerations),\
                          `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 /// Validates an update of a pod.
-pub(crate) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = pod_only(new);
+pub(crate) fn validate(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     let (old, new) = (&old["spec"], &new["spec"]);
     for kind in ["containers", "initContainers"] {
         if list(&old[kind]).len() != list(&new[kind]).len() {
@@ -25,19 +23,19 @@ pub(crate) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
                 format!("spec.{kind}"),
                 "pod updates may not add or remove containers",
             );
-            return errors;
+            return;
         }
     }
     if let Some((error, fatal)) = deadline(old, new) {
         errors.push(error);
         if fatal {
-            return errors;
+            return;
         }
     }
-    added_tolerations(old, new, &mut errors);
-    removed_gates(old, new, &mut errors);
+    added_tolerations(old, new, errors);
+    removed_gates(old, new, errors);
     let mut rest = without_updatable(old, new);
-    gated::steer(old, new, &mut rest, &mut errors);
+    gated::validate_narrowing(old, new, &mut rest, errors);
     if rest != *old {
         errors.forbidden(
             "spec",
@@ -47,7 +45,6 @@ pub(crate) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
             ),
         );
     }
-    errors
 }
 
 /// Checks that `activeDeadlineSeconds` does not increase. The flag says whether to skip further validation.
@@ -76,7 +73,6 @@ fn deadline(old: &Value, new: &Value) -> Option<(FieldError, bool)> {
 }
 
 fn added_tolerations(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
-    const PATH: &str = "spec.tolerations";
     let without_seconds = |toleration: &Value| {
         let mut toleration = toleration.clone();
         remove(&mut toleration, "tolerationSeconds");
@@ -88,13 +84,9 @@ fn added_tolerations(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
             .iter()
             .any(|new| without_seconds(new) == old)
     });
-    if kept {
-        tolerations(&new["tolerations"], PATH, errors);
-    } else {
-        errors.forbidden(
-            PATH,
-            "existing toleration can not be modified except its tolerationSeconds",
-        );
+    if !kept {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        errors.forbidden("spec.tolerations", why);
     }
 }
 
@@ -158,86 +150,57 @@ fn difference(old: &Value, new: &Value) -> String {
 }
 
 /// Checks that new pod IPs are valid and that there is at most one per IP family.
-fn pod_addresses(old: &Value, new: &Value) -> Vec<FieldError> {
-    let addresses = |status: &'_ Value| -> Vec<String> {
-        let all = list(&status["podIPs"]).iter();
-        all.map(|one| text(&one["ip"]).to_owned()).collect()
-    };
-    let (before, now) = (addresses(old), addresses(new));
-    let parsed: Vec<Option<IpAddr>> = now.iter().map(|ip| ip.parse().ok()).collect();
-    let mut errors = Vec::new();
-    for (i, ip) in now.iter().enumerate() {
-        if parsed[i].is_none() && !before.contains(ip) {
-            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            errors.invalid(format!("status.podIPs[{i}]"), ip.as_str(), why);
+fn pod_addresses(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    let addresses = list(&new["podIPs"]);
+    let parsed = addresses.iter().map(|address| text(&address["ip"]).parse().ok());
+    let parsed: Vec<Option<IpAddr>> = parsed.collect();
+    for (i, address) in addresses.iter().enumerate() {
+        if !list(&old["podIPs"]).contains(address) {
+            errors.format(
+                &*format!("status.podIPs[{i}]"),
+                text(&address["ip"]),
+                declarative::ip,
+            );
         }
     }
     let of_both =
         parsed.iter().flatten().any(IpAddr::is_ipv4) && parsed.iter().flatten().any(IpAddr::is_ipv6);
-    if now.len() > 2 || (now.len() == 2 && !of_both) {
-        let shown: Vec<Value> = now.iter().map(|ip| json!({"IP": ip})).collect();
+    if addresses.len() > 2 || (addresses.len() == 2 && !of_both) {
         let why = "may specify no more than one IP for each IP family";
-        errors.invalid("status.podIPs", shown, why);
+        errors.invalid("status.podIPs", addresses.to_vec(), why);
     }
-    errors
 }
 
 /// Validates an update of the pod status.
-pub(crate) fn validate_status(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(crate) fn validate_status(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     let (old_status, status) = (&old["status"], &new["status"]);
     for (i, condition) in list(&status["conditions"]).iter().enumerate() {
-        if number(&condition["observedGeneration"]) < 0 {
-            errors.invalid(
-                format!("status.conditions[{i}].observedGeneration"),
-                condition["observedGeneration"].clone(),
-                "must be a non-negative integer",
-            );
-        }
         let kind = text(&condition["type"]);
         if !matches!(kind, "PodScheduled" | "Ready" | "Initialized") {
-            for wrong in names::qualified(kind) {
-                errors.invalid(format!("status.conditions[{i}].Type"), kind, wrong);
-            }
+            errors.format(&*format!("status.conditions[{i}].Type"), kind, names::qualified);
         }
     }
     let nominated = text(&status["nominatedNodeName"]);
     if !nominated.is_empty() && nominated != text(&old_status["nominatedNodeName"]) {
-        for wrong in names::dns_subdomain(nominated) {
-            errors.invalid("status.nominatedNodeName", nominated, wrong);
+        const PATH: &str = "status.nominatedNodeName";
+        errors.format(PATH, nominated, names::dns_subdomain);
+        if !text(&old["spec"]["nodeName"]).is_empty() {
+            let why = "may not be set on pods that are already bound to a node";
+            errors.forbidden(PATH, why);
         }
     }
-    let bound = !text(&old["spec"]["nodeName"]).is_empty();
-    if bound && !nominated.is_empty() && nominated != text(&old_status["nominatedNodeName"]) {
-        errors.forbidden(
-            "status.nominatedNodeName",
-            "may not be set on pods that are already bound to a node",
-        );
-    }
-    if number(&status["observedGeneration"]) < 0 {
-        errors.invalid(
-            "status.observedGeneration",
-            status["observedGeneration"].clone(),
-            "must be a non-negative integer",
-        );
-    }
-    errors.extend(pod_addresses(old_status, status));
-    errors.extend(immutable(
-        &old_status["qosClass"],
-        &status["qosClass"],
-        "status.qosClass",
-    ));
-    errors.extend(terminated_stay_terminated(old, status));
-    errors
+    pod_addresses(old_status, status, errors);
+    let qos = [&old_status["qosClass"], &status["qosClass"]];
+    errors.extend(immutable(qos[0], qos[1], "status.qosClass"));
+    terminated_stay_terminated(old, status, errors);
 }
 
 /// Checks that a terminated container does not leave that state if the restart policy does not restart it.
-fn terminated_stay_terminated(old: &Value, status: &Value) -> Vec<FieldError> {
+fn terminated_stay_terminated(old: &Value, status: &Value, errors: &mut Vec<FieldError>) {
     let policy = text(&old["spec"]["restartPolicy"]);
     if policy == "Always" {
-        return Vec::new();
+        return;
     }
-    let mut errors = Vec::new();
     for before in list(&old["status"]["containerStatuses"]) {
         let ended = &before["state"]["terminated"];
         if ended.is_null() || (policy == "OnFailure" && number(&ended["exitCode"]) != 0) {
@@ -253,5 +216,4 @@ fn terminated_stay_terminated(old: &Value, status: &Value) -> Vec<FieldError> {
             }
         }
     }
-    errors
 }

@@ -7,7 +7,7 @@ pub(crate) mod validate;
 
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report as _};
 use crate::registry::json::{
     default_text, each, empty, keep, list, number, remove, section, set, set_default, text, with,
 };
@@ -19,8 +19,15 @@ pub(crate) const RULES: Rules = Rules {
     create,
     update,
     validate: validate::service,
-    validate_update: validate::update,
-    validate_status: validate::status,
+    validate_update: |old, new, errors| validate::update(&old["spec"], &new["spec"], errors),
+    validate_status: |_, new, errors| {
+        let addresses = list(&new["status"]["loadBalancer"]["ingress"]);
+        if !addresses.is_empty() && text(&new["spec"]["type"]) != "LoadBalancer" {
+            let why = "may only be used when `spec.type` is 'LoadBalancer'";
+            errors.clear();
+            errors.forbidden("status.loadBalancer.ingress", why);
+        }
+    },
     create_on_update: true,
     ..Rules::GENERIC
 };
@@ -29,7 +36,6 @@ fn default(service: &mut Value) {
     let Some(spec) = section(service, "spec") else {
         return;
     };
-    default_text(spec, "sessionAffinity", "None");
     match text(&spec["sessionAffinity"]) {
         "None" => remove(spec, "sessionAffinityConfig"),
         "ClientIP" if spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"].is_null() => {
@@ -41,14 +47,6 @@ fn default(service: &mut Value) {
         }
         _ => {}
     }
-    default_text(spec, "type", "ClusterIP");
-    each(spec, "ports", |port| {
-        default_text(port, "protocol", "TCP");
-        if [Value::Null, json!(0), json!("")].contains(&port["targetPort"]) {
-            let same = port["port"].clone();
-            set(port, "targetPort", same);
-        }
-    });
     let kind = text(&spec["type"]).to_owned();
     if is_outside(spec) {
         default_text(spec, "externalTrafficPolicy", "Cluster");
@@ -71,6 +69,14 @@ fn default(service: &mut Value) {
     }
 }
 
+/// Makes the port the default of its target port.
+pub(crate) fn default_port(port: &mut Value) {
+    if [Value::Null, json!(0), json!("")].contains(&port["targetPort"]) {
+        let same = port["port"].clone();
+        set(port, "targetPort", same);
+    }
+}
+
 /// Whether nodes tell by a port of their own whether they have pods of the service.
 fn needs_health_check(spec: &Value) -> bool {
     text(&spec["type"]) == "LoadBalancer" && text(&spec["externalTrafficPolicy"]) == "Local"
@@ -78,9 +84,10 @@ fn needs_health_check(spec: &Value) -> bool {
 
 /// Validates the addresses that a service requests.
 pub(crate) fn addresses(service: &Value) -> Vec<FieldError> {
-    let errors = validate::addresses(&service["spec"]);
+    let mut errors = Vec::new();
+    validate::addresses(&service["spec"], &mut errors);
     if errors.is_empty() {
-        return validate::families(&service["spec"]);
+        validate::families(&service["spec"], &mut errors);
     }
     errors
 }

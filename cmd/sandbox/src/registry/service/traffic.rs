@@ -1,4 +1,4 @@
-//! Validation of session affinity, external addresses, traffic policies and load balancers.
+//! Validation of external addresses, traffic policies and load balancers.
 
 use std::net::IpAddr;
 
@@ -6,173 +6,108 @@ use serde_json::Value;
 
 use crate::field::{FieldError, Report as _};
 use crate::registry::json::{list, number, text};
-use crate::registry::names;
 use crate::registry::service::{has_node_ports, is_outside, needs_health_check};
+use crate::registry::{declarative, names};
+use crate::schema::Path;
 
-/// A day.
-const LONGEST_AFFINITY: i64 = 86_400;
-const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-const BALANCED_ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
-
-/// How long clients come back to the same pod.
-pub(crate) fn affinity(spec: &Value) -> Vec<FieldError> {
-    const PATH: &str = "spec.sessionAffinityConfig.clientIP.timeoutSeconds";
-    let seconds = &spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"];
-    let wrong =
-        text(&spec["sessionAffinity"]) == "ClientIP" && !(1..=LONGEST_AFFINITY).contains(&number(seconds));
-    let why = format!("must be greater than 0 and less than {LONGEST_AFFINITY}");
-    wrong
-        .then(|| FieldError::invalid(PATH, seconds.clone(), why))
-        .into_iter()
-        .collect()
-}
-
-/// External addresses are neither loopback nor multicast.
-pub(crate) fn external_addresses(spec: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+/// Checks that external addresses are neither loopback nor link-local.
+pub(crate) fn external_addresses(spec: &Value, errors: &mut Vec<FieldError>) {
     for (i, given) in list(&spec["externalIPs"]).iter().map(text).enumerate() {
-        let mut wrong = |why: &str| {
-            errors.invalid(format!("spec.externalIPs[{i}]"), given, why);
-        };
+        let path = format!("spec.externalIPs[{i}]");
         let Ok(address) = given.parse::<IpAddr>() else {
-            wrong(NO_ADDRESS);
+            errors.format(path.as_str(), given, declarative::ip);
             continue;
         };
         let (local, local_group) = match address {
             IpAddr::V4(v4) => (v4.is_link_local(), v4.octets()[..3] == [224, 0, 0]),
             IpAddr::V6(v6) => (v6.is_unicast_link_local(), v6.segments()[0] == 0xff02),
         };
-        if address.is_unspecified() {
-            wrong(&format!("may not be unspecified ({given})"));
-        }
-        if address.is_loopback() {
-            wrong("may not be in the loopback range (127.0.0.0/8, ::1/128)");
-        }
-        if local {
-            wrong("may not be in the link-local range (169.254.0.0/16, fe80::/10)");
-        }
-        if local_group {
-            wrong("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
+        for (violated, why) in [
+            (address.is_unspecified(), "may not be unspecified"),
+            (
+                address.is_loopback(),
+                "may not be in the loopback range (127.0.0.0/8, ::1/128)",
+            ),
+            (
+                local,
+                "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
+            ),
+            (
+                local_group,
+                "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
+            ),
+        ] {
+            if violated {
+                errors.invalid(path.as_str(), given, why);
+            }
         }
     }
-    errors
 }
 
-/// Which load balancer is meant.
-pub(crate) fn balancer(spec: &Value) -> Vec<FieldError> {
-    const PATH: &str = "spec.loadBalancerClass";
+/// Validates the fields that only load balancers have.
+pub(crate) fn balancer(spec: &Value, errors: &mut Vec<FieldError>) {
     let class = &spec["loadBalancerClass"];
-    match text(&spec["type"]) {
-        _ if class.is_null() => Vec::new(),
-        "LoadBalancer" => {
-            let wrong = names::qualified(text(class)).into_iter();
-            wrong
-                .map(|why| FieldError::invalid(PATH, class.clone(), why))
-                .collect()
+    if text(&spec["type"]) == "LoadBalancer" {
+        if !class.is_null() {
+            errors.format("spec.loadBalancerClass", text(class), names::qualified);
         }
-        _ => vec![FieldError::forbidden(PATH, BALANCED_ONLY)],
+        return;
+    }
+    for key in ["loadBalancerClass", "allocateLoadBalancerNodePorts"] {
+        if !spec[key].is_null() {
+            let why = "may only be used when `type` is 'LoadBalancer'";
+            errors.forbidden(format!("spec.{key}"), why);
+        }
     }
 }
 
-/// A load balancer is chosen for good.
-pub(crate) fn same_balancer(before: &Value, after: &Value) -> Vec<FieldError> {
-    let balanced = |spec: &Value| text(&spec["type"]) == "LoadBalancer";
-    let (old, new) = (&before["loadBalancerClass"], &after["loadBalancerClass"]);
-    if balanced(before) && balanced(after) && old != new {
-        return vec![FieldError::invalid(
-            "spec.loadBalancerClass",
-            new.clone(),
-            "may not change once set",
-        )];
-    }
-    Vec::new()
-}
-
-/// The port for checks of health is chosen for good.
-pub(crate) fn same_health_check(before: &Value, after: &Value) -> Vec<FieldError> {
-    const PORT: &str = "healthCheckNodePort";
-    let wrong = needs_health_check(before) && needs_health_check(after) && before[PORT] != after[PORT];
-    wrong
-        .then(|| FieldError::forbidden(format!("spec.{PORT}"), "field is immutable"))
-        .into_iter()
-        .collect()
-}
-
-/// Traffic policies, and the port for checks of health that one of them needs.
-pub(crate) fn policies(spec: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+/// Validates traffic policies, and the health check port that one of them needs.
+pub(crate) fn policies(spec: &Value, errors: &mut Vec<FieldError>) {
     let kind = text(&spec["type"]);
-    let outside = is_outside(spec);
     let path = "spec.externalTrafficPolicy";
-    match text(&spec["externalTrafficPolicy"]) {
-        "" if outside => errors.required(path, ""),
-        "" => {}
-        policy if !outside => {
+    match (is_outside(spec), text(&spec["externalTrafficPolicy"])) {
+        (true, "") => errors.required(path, ""),
+        (false, "") | (true, "Cluster" | "Local") => {}
+        (false, policy) => {
             errors.invalid(path, policy, "may only be set for externally-accessible services");
         }
-        "Cluster" | "Local" => {}
-        other => errors.not_supported(path, other, &["Cluster", "Local"]),
+        (true, other) => errors.not_supported(path, other, &["Cluster", "Local"]),
     }
     let port = number(&spec["healthCheckNodePort"]);
     let path = "spec.healthCheckNodePort";
-    if !needs_health_check(spec) {
-        if port != 0 {
+    match (needs_health_check(spec), port) {
+        (false, 0) => {}
+        (false, port) => {
             let why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
             errors.invalid(path, port, why);
         }
-    } else if port == 0 {
-        errors.required(path, "");
-    } else if let Some(why) = names::port_number(port) {
-        errors.invalid(path, port, why);
-    }
-    let path = "spec.internalTrafficPolicy";
-    match &spec["internalTrafficPolicy"] {
-        Value::Null if has_node_ports(kind) || kind == "ClusterIP" => {
-            errors.required(path, "");
+        (true, 0) => errors.required(path, ""),
+        (true, port) => {
+            if let Some(why) = names::port_number(port) {
+                errors.invalid(path, port, why);
+            }
         }
-        Value::Null => {}
-        policy if matches!(text(policy), "Cluster" | "Local") => {}
-        policy => errors.not_supported(path, policy.clone(), &["Cluster", "Local"]),
     }
-    errors
+    if spec["internalTrafficPolicy"].is_null() && (has_node_ports(kind) || kind == "ClusterIP") {
+        errors.required("spec.internalTrafficPolicy", "");
+    }
 }
 
-/// Validates the status of a load balancer.
-pub(crate) fn ingress(status: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for (i, ingress) in list(&status["loadBalancer"]["ingress"]).iter().enumerate() {
-        let path = |field: &str| format!("status.loadBalancer.ingress[{i}].{field}");
-        let (ip, mode, host) = (
-            text(&ingress["ip"]),
-            &ingress["ipMode"],
-            text(&ingress["hostname"]),
-        );
-        if !ip.is_empty() && ip.parse::<IpAddr>().is_err() {
-            errors.invalid(path("ip"), ip, NO_ADDRESS);
-        }
-        match (ip.is_empty(), text(mode)) {
-            (true, _) if mode.is_null() => {}
-            (false, _) if mode.is_null() => {
-                errors.required(path("ipMode"), "must be specified when `ip` is set");
-            }
-            (true, _) => {
-                let why = "may not be specified when `ip` is not set";
-                errors.forbidden(path("ipMode"), why);
-            }
-            (false, "Proxy" | "VIP") => {}
-            (false, other) => {
-                errors.not_supported(path("ipMode"), other, &["Proxy", "VIP"]);
-            }
-        }
-        if !host.is_empty() {
-            for why in names::dns_subdomain(host) {
-                errors.invalid(path("hostname"), host, why);
-            }
-            if host.parse::<IpAddr>().is_ok() {
-                let why = "must be a DNS name, not an IP address";
-                errors.invalid(path("hostname"), host, why);
-            }
-        }
+/// Validates an ingress point of a load balancer.
+pub(crate) fn ingress(ingress: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    const MODES: [&str; 2] = ["Proxy", "VIP"];
+    let (ip, mode) = (text(&ingress["ip"]), &ingress["ipMode"]);
+    let mode_path = path.key("ipMode");
+    match (ip.is_empty(), mode.is_null()) {
+        (true, true) => {}
+        (false, true) => errors.required(&mode_path, "must be specified when `ip` is set"),
+        (true, false) => errors.forbidden(&mode_path, "may not be specified when `ip` is not set"),
+        (false, false) if MODES.contains(&text(mode)) => {}
+        (false, false) => errors.not_supported(&mode_path, text(mode), &MODES),
     }
-    errors
+    let host = text(&ingress["hostname"]);
+    if host.parse::<IpAddr>().is_ok() {
+        let why = "must be a DNS name, not an IP address";
+        errors.invalid(&path.key("hostname"), host, why);
+    }
 }

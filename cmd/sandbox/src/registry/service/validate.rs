@@ -1,4 +1,4 @@
-//! Validation of services.
+//! Validation of services: the rules that relate several fields.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -7,335 +7,203 @@ use serde_json::{Value, json};
 
 use crate::field::{FieldError, Report as _};
 use crate::registry::json::{empty, list, number, text};
-use crate::registry::service::{has_node_ports, is_headless, traffic};
-use crate::registry::{labels, names};
+use crate::registry::service::{has_node_ports, is_headless, needs_health_check, traffic};
+use crate::registry::{declarative, names};
 
-/// Checks an update of the main endpoint.
-pub(crate) fn update(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = same_address(old, new);
-    errors.extend(traffic::same_balancer(&old["spec"], &new["spec"]));
-    errors.extend(traffic::same_health_check(&old["spec"], &new["spec"]));
-    errors.extend(service(new));
-    errors
+/// The longest session affinity: a day.
+const AFFINITY_LIMIT: i64 = 86_400;
+const ADDRESSES: &str = "spec.clusterIPs";
+
+/// Validates an update of the main endpoint: addresses, load balancer class and health check port are immutable.
+pub(crate) fn update(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    same_address(old, new, errors);
+    let balanced = |spec: &Value| text(&spec["type"]) == "LoadBalancer";
+    let class = &new["loadBalancerClass"];
+    if balanced(old) && balanced(new) && old["loadBalancerClass"] != *class {
+        errors.invalid("spec.loadBalancerClass", class.clone(), "may not change once set");
+    }
+    let port = "healthCheckNodePort";
+    if needs_health_check(old) && needs_health_check(new) && old[port] != new[port] {
+        errors.forbidden(format!("spec.{port}"), "field is immutable");
+    }
 }
 
-/// Checks an update of the status endpoint.
-pub(crate) fn status(_old: &Value, new: &Value) -> Vec<FieldError> {
-    let addresses = list(&new["status"]["loadBalancer"]["ingress"]);
-    if addresses.is_empty() || text(&new["spec"]["type"]) == "LoadBalancer" {
-        return traffic::ingress(&new["status"]);
+fn same_address(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    let either = |kind: &str| old["type"] == kind || new["type"] == kind;
+    if either("ExternalName") || (is_headless(old) && is_headless(new)) {
+        return;
     }
-    vec![FieldError::forbidden(
-        "status.loadBalancer.ingress",
-        "may only be used when `spec.type` is 'LoadBalancer'",
-    )]
-}
-
-/// An address is given for good.
-fn same_address(old: &Value, new: &Value) -> Vec<FieldError> {
-    let (before, after) = (&old["spec"], &new["spec"]);
-    let either = |value: &str| text(&before["type"]) == value || text(&after["type"]) == value;
-    if either("ExternalName") || (is_headless(before) && is_headless(after)) {
-        return Vec::new();
-    }
-    let (old_ips, new_ips) = (list(&before["clusterIPs"]), list(&after["clusterIPs"]));
-    let mut errors = Vec::new();
-    for (i, old_ip) in old_ips.iter().enumerate() {
-        let problem = match new_ips.get(i) {
+    for (i, old_ip) in list(&old["clusterIPs"]).iter().enumerate() {
+        let problem = match list(&new["clusterIPs"]).get(i) {
             None if i == 0 => "primary clusterIP can not be unset",
             Some(ip) if ip != old_ip => "may not change once set",
             _ => continue,
         };
-        errors.invalid(
-            format!("spec.clusterIPs[{i}]"),
-            after["clusterIPs"].clone(),
-            problem,
-        );
+        errors.invalid(format!("{ADDRESSES}[{i}]"), new["clusterIPs"].clone(), problem);
     }
-    errors
 }
 
-/// Checks a service.
-pub(crate) fn service(service: &Value) -> Vec<FieldError> {
+/// Validates a service.
+pub(crate) fn service(service: &Value, errors: &mut Vec<FieldError>) {
     let spec = &service["spec"];
     let kind = text(&spec["type"]);
     let ports = list(&spec["ports"]);
-    let mut errors = Vec::new();
     if ports.is_empty() && !is_headless(spec) && kind != "ExternalName" {
         errors.required("spec.ports", "");
     }
     if is_headless(spec) && has_node_ports(kind) {
-        errors.invalid(
-            "spec.clusterIPs[0]",
-            "None",
-            format!("may not be set to 'None' for {kind} services"),
-        );
+        let why = format!("may not be set to 'None' for {kind} services");
+        errors.invalid("spec.clusterIPs[0]", "None", why);
     }
     if kind == "ExternalName" {
-        errors.extend(external_name(spec));
+        external_name(spec, errors);
     }
-    let mut seen = BTreeSet::new();
-    for (i, port) in ports.iter().enumerate() {
-        errors.extend(one_port(
-            port,
-            ports.len() > 1,
-            &mut seen,
-            &format!("spec.ports[{i}]"),
-        ));
+    let seconds = &spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"];
+    if text(&spec["sessionAffinity"]) == "ClientIP" && !(1..=AFFINITY_LIMIT).contains(&number(seconds)) {
+        let path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds";
+        let why = format!("must be greater than 0 and less than {AFFINITY_LIMIT}");
+        errors.invalid(path, seconds.clone(), why);
     }
-    errors.extend(labels::validate(&spec["selector"], "spec.selector"));
-    let affinity = text(&spec["sessionAffinity"]);
-    if !matches!(affinity, "ClientIP" | "None") {
-        errors.not_supported("spec.sessionAffinity", affinity, &["ClientIP", "None"]);
-    }
-    errors.extend(traffic::affinity(spec));
-    errors.extend(addresses(spec));
-    errors.extend(traffic::external_addresses(spec));
-    if !matches!(kind, "ClusterIP" | "ExternalName" | "LoadBalancer" | "NodePort") {
-        errors.not_supported(
-            "spec.type",
-            kind,
-            &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"],
-        );
-    }
-    errors.extend(port_list(ports, kind));
-    if !spec["allocateLoadBalancerNodePorts"].is_null() && kind != "LoadBalancer" {
-        errors.forbidden(
-            "spec.allocateLoadBalancerNodePorts",
-            "may only be used when `type` is 'LoadBalancer'",
-        );
-    }
-    errors.extend(traffic::balancer(spec));
-    errors.extend(traffic::policies(spec));
-    errors
+    port_list(ports, kind, errors);
+    addresses(spec, errors);
+    traffic::external_addresses(spec, errors);
+    traffic::balancer(spec, errors);
+    traffic::policies(spec, errors);
 }
 
-fn external_name(spec: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn external_name(spec: &Value, errors: &mut Vec<FieldError>) {
     for key in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         if !empty(&spec[key]) {
             errors.forbidden(format!("spec.{key}"), "may not be set for ExternalName services");
         }
     }
     let given = text(&spec["externalName"]);
-    let name = given.strip_suffix('.').unwrap_or(given);
-    if name.is_empty() {
-        errors.required("spec.externalName", "");
-    } else {
-        for wrong in names::dns_subdomain(name) {
-            errors.invalid("spec.externalName", name, wrong);
-        }
+    match given.strip_suffix('.').unwrap_or(given) {
+        "" => errors.required("spec.externalName", ""),
+        name => errors.format("spec.externalName", name, names::dns_subdomain),
     }
-    errors
 }
 
-fn one_port<'a>(
-    port: &'a Value,
-    needs_name: bool,
-    seen: &mut BTreeSet<&'a str>,
-    path: &str,
-) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let name = text(&port["name"]);
-    if name.is_empty() {
-        if needs_name {
-            errors.required(format!("{path}.name"), "");
-        }
-    } else {
-        for wrong in names::dns_label(name) {
-            errors.invalid(format!("{path}.name"), name, wrong);
-        }
-        if !seen.insert(name) {
-            errors.duplicate(format!("{path}.name"), name);
-        }
-    }
-    if let Some(wrong) = names::port_number(number(&port["port"])) {
-        errors.invalid(format!("{path}.port"), number(&port["port"]), wrong);
-    }
-    let protocol = text(&port["protocol"]);
-    if !matches!(protocol, "SCTP" | "TCP" | "UDP") {
-        errors.not_supported(format!("{path}.protocol"), protocol, &["SCTP", "TCP", "UDP"]);
-    }
-    match &port["targetPort"] {
-        Value::String(name) => {
-            for wrong in names::port_name(name) {
-                errors.invalid(format!("{path}.targetPort"), name.as_str(), wrong);
-            }
-        }
-        target => {
-            if let Some(wrong) = names::port_number(number(target)) {
-                errors.invalid(format!("{path}.targetPort"), number(target), wrong);
-            }
-        }
-    }
-    errors
-}
-
-/// No port twice, neither inside nor on the nodes.
-fn port_list(ports: &[Value], kind: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let mut inside = BTreeSet::new();
-    let mut on_nodes = BTreeSet::new();
+/// Checks that ports have names if there are several, and that each port and node port is unique.
+fn port_list(ports: &[Value], kind: &str, errors: &mut Vec<FieldError>) {
+    let mut numbers = BTreeSet::new();
+    let mut node_ports = BTreeSet::new();
     for (i, port) in ports.iter().enumerate() {
+        let path = format!("spec.ports[{i}]");
         let protocol = text(&port["protocol"]);
         let node_port = number(&port["nodePort"]);
+        if ports.len() > 1 && empty(&port["name"]) {
+            errors.required(format!("{path}.name"), "");
+        }
         if node_port != 0 && kind == "ClusterIP" {
-            errors.forbidden(
-                format!("spec.ports[{i}].nodePort"),
-                "may not be used when `type` is 'ClusterIP'",
-            );
+            let why = "may not be used when `type` is 'ClusterIP'";
+            errors.forbidden(format!("{path}.nodePort"), why);
         }
-        if node_port != 0 && !on_nodes.insert((protocol, node_port)) {
-            errors.duplicate(format!("spec.ports[{i}].nodePort"), node_port);
+        if node_port != 0 && !node_ports.insert((protocol, node_port)) {
+            errors.duplicate(format!("{path}.nodePort"), node_port);
         }
-        if !inside.insert((protocol, number(&port["port"]))) {
-            errors.duplicate(
-                format!("spec.ports[{i}]"),
-                // As the server's own type has it.
-                json!({"Name": "", "Protocol": protocol, "AppProtocol": null, "Port": port["port"], "TargetPort": 0,
-                    "NodePort": 0}),
-            );
+        if !numbers.insert((protocol, number(&port["port"]))) {
+            errors.duplicate(path, json!({"Protocol": protocol, "Port": port["port"]}));
         }
     }
-    errors
 }
 
-/// There is one family of addresses here.
-pub(crate) fn families(spec: &Value) -> Vec<FieldError> {
+/// Checks that a service does not ask for two IP families: the cluster has one.
+pub(crate) fn families(spec: &Value, errors: &mut Vec<FieldError>) {
     const POLICY: &str = "spec.ipFamilyPolicy";
-    let mut errors = Vec::new();
     if text(&spec["type"]) == "ExternalName" {
-        return errors;
+        return;
     }
-    let (policy, families) = (text(&spec["ipFamilyPolicy"]), list(&spec["ipFamilies"]));
-    let several = [
-        (list(&spec["clusterIPs"]).len(), "cluster IPs"),
-        (families.len(), "IP families"),
-    ];
-    for (_, what) in several
-        .iter()
-        .filter(|(count, _)| policy == "SingleStack" && *count == 2)
-    {
-        let why =
-            format!("must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified");
-        errors.invalid(POLICY, policy, why);
+    let policy = text(&spec["ipFamilyPolicy"]);
+    for (key, noun) in [("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")] {
+        if policy == "SingleStack" && list(&spec[key]).len() == 2 {
+            let why =
+                format!("must be 'RequireDualStack' or 'PreferDualStack' when multiple {noun} are specified");
+            errors.invalid(POLICY, policy, why);
+        }
     }
-    let whatever = is_headless(spec) && empty(&spec["selector"]);
-    if whatever || !errors.is_empty() {
-        return errors;
+    let any_family = is_headless(spec) && empty(&spec["selector"]);
+    if any_family || !errors.is_empty() {
+        return;
     }
     if policy == "RequireDualStack" {
         let why = "this cluster is not configured for dual-stack services";
         errors.invalid(POLICY, policy, why);
     }
-    for (i, family) in families
-        .iter()
-        .enumerate()
-        .filter(|(_, family)| *family != "IPv4")
-    {
-        let why = "not configured on this cluster";
-        errors.invalid(format!("spec.ipFamilies[{i}]"), family.clone(), why);
+    for (i, family) in list(&spec["ipFamilies"]).iter().enumerate() {
+        if family != "IPv4" {
+            let why = "not configured on this cluster";
+            errors.invalid(format!("spec.ipFamilies[{i}]"), family.clone(), why);
+        }
     }
-    errors
 }
 
-pub(crate) fn addresses(spec: &Value) -> Vec<FieldError> {
-    const PATH: &str = "spec.clusterIPs";
+/// Validates the addresses and IP families of a service.
+pub(crate) fn addresses(spec: &Value, errors: &mut Vec<FieldError>) {
+    const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
+    const POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
     if text(&spec["type"]) == "ExternalName" {
-        return Vec::new();
+        return;
     }
-    let mut errors = Vec::new();
     let (single, all) = (text(&spec["clusterIP"]), list(&spec["clusterIPs"]));
+    let mut invalid = |why: &str| errors.invalid(ADDRESSES, spec["clusterIPs"].clone(), why);
     match (single.is_empty(), all.first()) {
-        (true, Some(_)) => errors.invalid(
-            PATH,
-            spec["clusterIPs"].clone(),
-            "must be empty when `clusterIP` is not specified",
-        ),
-        (false, None) => errors.required(PATH, ""),
-        (false, Some(first)) if first != single => errors.invalid(
-            PATH,
-            spec["clusterIPs"].clone(),
-            "first value must match `clusterIP`",
-        ),
+        (true, Some(_)) => invalid("must be empty when `clusterIP` is not specified"),
+        (false, Some(first)) if first != single => invalid("first value must match `clusterIP`"),
+        (false, None) => errors.required(ADDRESSES, ""),
         _ => {}
     }
     let families: Vec<&str> = list(&spec["ipFamilies"]).iter().map(text).collect();
     for (i, family) in families.iter().enumerate() {
         let path = format!("spec.ipFamilies[{i}]");
-        if !matches!(*family, "IPv4" | "IPv6") {
-            errors.not_supported(path.as_str(), *family, &["IPv4", "IPv6"]);
+        if !FAMILIES.contains(family) {
+            errors.not_supported(path.as_str(), *family, &FAMILIES);
         }
         if families[..i].contains(family) {
             errors.duplicate(path, *family);
         }
     }
     let policy = text(&spec["ipFamilyPolicy"]);
-    if !matches!(
-        policy,
-        "" | "PreferDualStack" | "RequireDualStack" | "SingleStack"
-    ) {
-        errors.not_supported(
-            "spec.ipFamilyPolicy",
-            policy,
-            &["PreferDualStack", "RequireDualStack", "SingleStack"],
-        );
+    if !policy.is_empty() && !POLICIES.contains(&policy) {
+        errors.not_supported("spec.ipFamilyPolicy", policy, &POLICIES);
     }
     let before = errors.len();
     for (i, ip) in all.iter().map(text).enumerate() {
-        if ip == "None" && i == 0 {
-            if all.len() > 1 {
-                errors.invalid(
-                    PATH,
-                    spec["clusterIPs"].clone(),
-                    "'None' must be the first and only value",
-                );
-            }
-        } else if ip.parse::<IpAddr>().is_err() {
-            errors.invalid(
-                format!("{PATH}[{i}]"),
-                ip,
-                "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
-            );
+        if ip != "None" || i > 0 {
+            errors.format(format!("{ADDRESSES}[{i}]").as_str(), ip, declarative::ip);
+        } else if all.len() > 1 {
+            let why = "'None' must be the first and only value";
+            errors.invalid(ADDRESSES, spec["clusterIPs"].clone(), why);
         }
     }
-    let no_addresses = errors.len() > before;
+    let readable = errors.len() == before;
     if all.len() > 2 {
-        errors.invalid(PATH, spec["clusterIPs"].clone(), "may only hold up to 2 values");
-    }
-    // Invalid addresses have no further errors.
-    if !no_addresses {
-        errors.extend(addresses_of_families(spec, &families));
-    }
-    errors
-}
-
-/// No family has two addresses, and each address is of its family.
-fn addresses_of_families(spec: &Value, families: &[&str]) -> Vec<FieldError> {
-    const PATH: &str = "spec.clusterIPs";
-    let addresses: Vec<IpAddr> = list(&spec["clusterIPs"])
-        .iter()
-        .filter_map(|ip| text(ip).parse().ok())
-        .collect();
-    let mut errors = Vec::new();
-    let of_both = addresses.iter().any(IpAddr::is_ipv4) && addresses.iter().any(IpAddr::is_ipv6);
-    if addresses.len() > 1 && !of_both {
         errors.invalid(
-            PATH,
+            ADDRESSES,
             spec["clusterIPs"].clone(),
-            "may specify no more than one IP for each IP family",
+            "may only hold up to 2 values",
         );
     }
+    // Invalid addresses have no further errors.
+    if readable {
+        addresses_of_families(spec, &families, errors);
+    }
+}
+
+/// Checks that no family has two addresses, and that each address is of its family.
+fn addresses_of_families(spec: &Value, families: &[&str], errors: &mut Vec<FieldError>) {
+    let addresses = list(&spec["clusterIPs"]).iter();
+    let addresses: Vec<IpAddr> = addresses.filter_map(|ip| text(ip).parse().ok()).collect();
+    let of_both = addresses.iter().any(IpAddr::is_ipv4) && addresses.iter().any(IpAddr::is_ipv6);
+    if addresses.len() > 1 && !of_both {
+        let why = "may specify no more than one IP for each IP family";
+        errors.invalid(ADDRESSES, spec["clusterIPs"].clone(), why);
+    }
     for (i, (address, family)) in addresses.iter().zip(families).enumerate() {
-        let wrong = match *family {
-            "IPv4" => address.is_ipv6(),
-            "IPv6" => address.is_ipv4(),
-            _ => false,
-        };
-        if wrong {
+        let of_family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+        if of_family != *family {
             let why = format!("expected an {family} value as indicated by `ipFamilies[{i}]`");
-            errors.invalid(format!("{PATH}[{i}]"), address.to_string(), why);
+            errors.invalid(format!("{ADDRESSES}[{i}]"), address.to_string(), why);
         }
     }
-    errors
 }

@@ -1,41 +1,32 @@
 //! Validation of the match conditions of a webhook.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
 use crate::apiextensions::structural::check_condition;
 use crate::field::{FieldError, Report as _, Wrong};
 use crate::registry::json::{list, text};
-use crate::registry::names;
+use crate::schema::Path;
 
-const MOST: usize = 64;
+const LIMIT: usize = 64;
 
-pub(crate) fn validate(conditions: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let conditions = list(conditions);
-    if conditions.len() > MOST {
-        errors.push(FieldError::new(path, Wrong::TooMany(conditions.len(), MOST), ""));
+/// Validates the number of match conditions.
+pub(super) fn validate_number(conditions: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let count = list(conditions).len();
+    if count > LIMIT {
+        let path = path.key("matchConditions");
+        errors.report(&path, Wrong::TooMany(count, LIMIT), "");
     }
-    let mut seen = BTreeSet::new();
-    for (i, condition) in conditions.iter().enumerate() {
-        let expression = text(&condition["expression"]).trim();
-        let at = format!("{path}[{i}].expression");
-        if expression.is_empty() {
-            errors.required(at, "");
-        } else if let Err(why) = check_condition(expression) {
-            errors.invalid(at, expression, why);
-        }
-        let name = text(&condition["name"]);
-        let at = format!("{path}[{i}].name");
-        if name.is_empty() {
-            errors.required(at, "");
-            continue;
-        }
-        for wrong in names::qualified(name) {
-            errors.invalid(at.as_str(), name, wrong);
-        }
-        if !seen.insert(name) {
-            errors.duplicate(at, name);
-        }
+}
+
+/// Validates the expression of a match condition.
+pub(crate) fn validate(condition: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let (given, path) = (text(&condition["expression"]), path.key("expression"));
+    let expression = given.trim();
+    if expression.is_empty() && !given.is_empty() {
+        errors.required(&path, "");
+    } else if !expression.is_empty()
+        && let Err(why) = check_condition(expression)
+    {
+        errors.invalid(&path, expression, why);
     }
 }

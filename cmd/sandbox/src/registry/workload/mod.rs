@@ -1,166 +1,159 @@
-//! Rules that the workload kinds share; each kind has a file.
+//! Strategies of the workload kinds: the rules that they share. Strategies of `ReplicaSet`, `ReplicationController` and
+//! `ControllerRevision`.
 
 mod daemonset;
 mod deployment;
-mod replicas;
-mod revision;
 
 use serde_json::Value;
 
 use crate::field::{FieldError, Report as _};
-use crate::registry::json::{empty, number, text};
-use crate::registry::meta::{immutable, non_negative};
-use crate::registry::{labels, names, pod};
+use crate::registry::json::{empty, entries, number, section, set, text, with};
+use crate::registry::meta::immutable;
+use crate::registry::{Rules, declarative, names};
+use crate::selector::label_selector_from_json;
 
-pub(crate) use daemonset::RULES as DAEMON_SET;
-pub(crate) use deployment::RULES as DEPLOYMENT;
-pub(crate) use replicas::{CONTROLLER_RULES as REPLICATION_CONTROLLER, SET_RULES as REPLICA_SET};
-pub(crate) use revision::RULES as CONTROLLER_REVISION;
+pub(crate) use daemonset::{RULES as DAEMON_SET, default_strategy as default_daemon_set_strategy};
+pub(crate) use deployment::{RULES as DEPLOYMENT, default_strategy as default_deployment_strategy};
 
-/// How errors name the kind whose template this is.
-struct Owner {
-    /// In `empty selector is invalid for …`; replica sets have said `deployment` since ever.
-    selector_of: &'static str,
-    /// The message for an invalid selector, beyond the errors of its parts.
-    bad_selector: &'static str,
-    /// In `activeDeadlineSeconds in … is not Supported`.
-    template_of: &'static str,
+pub(crate) const REPLICA_SET: Rules = Rules {
+    generation: Some(Rules::spec_changed),
+    validate: |set, errors| validate_selector_and_template(&set["spec"], errors),
+    validate_update: validate_same_selector,
+    validate_status: validate_replicas,
+    ..Rules::GENERIC
+};
+
+pub(crate) const REPLICATION_CONTROLLER: Rules = Rules {
+    default: default_selector,
+    generation: Some(Rules::spec_changed),
+    validate: |controller, errors| {
+        let spec = &controller["spec"];
+        let labels = &spec["template"]["metadata"]["labels"];
+        if entries(&spec["selector"]).any(|(key, value)| labels[key] != *value) {
+            report_mismatch(spec, errors);
+        }
+        if spec["template"].is_object() {
+            validate_template(spec, errors);
+        }
+    },
+    validate_status: validate_replicas,
+    ..Rules::GENERIC
+};
+
+pub(crate) const CONTROLLER_REVISION: Rules = Rules {
+    name_on_update: names::subdomain_name,
+    validate_create: |revision, errors| {
+        if !revision["data"].is_object() {
+            errors.required("data", "data must be a valid JSON object");
+        }
+    },
+    validate_update: |old, new, errors| errors.extend(immutable(&old["data"], &new["data"], "data")),
+    ..Rules::GENERIC
+};
+
+/// Makes the labels of the template the default of the selector and of the labels of a replication controller.
+fn default_selector(controller: &mut Value) {
+    let labels = controller["spec"]["template"]["metadata"]["labels"].clone();
+    if empty(&labels) {
+        return;
+    }
+    if empty(&controller["spec"]["selector"]) {
+        with(controller, "spec", |spec| set(spec, "selector", labels.clone()));
+    }
+    if empty(&controller["metadata"]["labels"])
+        && let Some(meta) = section(controller, "metadata")
+    {
+        set(meta, "labels", labels);
+    }
 }
 
-/// A selector that is there, well formed, not empty, and matches a template that is fine too.
-fn validate_selector_and_template(spec: &Value, owner: &Owner) -> Vec<FieldError> {
+/// Checks that the selector is set and selects the pods of the template.
+fn validate_selector_and_template(spec: &Value, errors: &mut Vec<FieldError>) {
     let selector = &spec["selector"];
-    let mut errors = labels::validate_selector(selector, "spec.selector");
-    if !errors.is_empty() {
-        // Nothing can be said about the template.
-        errors.invalid("spec.selector", selector.clone(), owner.bad_selector);
-        return errors;
+    if errors
+        .iter()
+        .any(|error| error.field.starts_with("spec.selector"))
+    {
+        // The server does not validate the template of an invalid selector.
+        errors.retain(|error| !error.field.starts_with("spec.template"));
+        errors.invalid("spec.selector", selector.clone(), "invalid label selector");
+        return;
     }
     if selector.is_null() {
         errors.required("spec.selector", "");
-    } else if labels::selects_all(selector) {
-        errors.invalid(
-            "spec.selector",
-            selector.clone(),
-            format!("empty selector is invalid for {}", owner.selector_of),
-        );
     }
-    // No selector selects nothing, and so does not match either.
-    if !labels::matches(selector, &spec["template"]["metadata"]["labels"]) {
-        errors.push(does_not_match(spec));
+    validate_not_empty(selector, errors);
+    if !selects_template(spec) {
+        report_mismatch(spec, errors);
     }
-    errors.extend(validate_template(spec, owner));
-    errors
+    validate_template(spec, errors);
 }
 
-fn does_not_match(spec: &Value) -> FieldError {
+fn validate_not_empty(selector: &Value, errors: &mut Vec<FieldError>) {
+    if selector.is_object() && empty(&selector["matchLabels"]) && empty(&selector["matchExpressions"]) {
+        errors.invalid("spec.selector", selector.clone(), "empty selector is invalid");
+    }
+}
+
+/// Reports whether the selector matches the labels of the template.
+fn selects_template(spec: &Value) -> bool {
     let labels = &spec["template"]["metadata"]["labels"];
-    FieldError::invalid(
-        "spec.template.metadata.labels",
-        if empty(labels) {
-            Value::Null
-        } else {
-            labels.clone()
-        },
-        "`selector` does not match template `labels`",
-    )
+    let labels = serde_json::from_value(labels.clone()).unwrap_or_default();
+    label_selector_from_json(spec.get("selector")).matches(&labels)
 }
 
-/// A template whose pods always restart.
-fn validate_template(spec: &Value, owner: &Owner) -> Vec<FieldError> {
-    let template = &spec["template"];
-    let mut errors = pod::validate_template(template, "spec.template");
-    let policy = text(&template["spec"]["restartPolicy"]);
+fn report_mismatch(spec: &Value, errors: &mut Vec<FieldError>) {
+    let labels = spec["template"]["metadata"]["labels"].clone();
+    let why = "`selector` does not match template `labels`";
+    errors.invalid("spec.template.metadata.labels", labels, why);
+}
+
+/// Checks that the pods of a template always restart.
+fn validate_template(spec: &Value, errors: &mut Vec<FieldError>) {
+    let template = &spec["template"]["spec"];
+    let policy = text(&template["restartPolicy"]);
     if policy != "Always" {
         errors.not_supported("spec.template.spec.restartPolicy", policy, &["Always"]);
     }
-    if !template["spec"]["activeDeadlineSeconds"].is_null() {
-        errors.forbidden(
-            "spec.template.spec.activeDeadlineSeconds",
-            format!("activeDeadlineSeconds in {} is not Supported", owner.template_of),
-        );
+    if !template["activeDeadlineSeconds"].is_null() {
+        let why = "activeDeadlineSeconds is not supported in templates";
+        errors.forbidden("spec.template.spec.activeDeadlineSeconds", why);
     }
-    errors
 }
 
-/// Several integers under one parent that may not be negative.
-fn validate_counts(parent: &Value, path: &str, keys: &[&str]) -> Vec<FieldError> {
-    keys.iter()
-        .filter_map(|key| non_negative(&parent[*key], format!("{path}.{key}")))
-        .collect()
+fn validate_same_selector(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    let [old, new] = [old, new].map(|object| &object["spec"]["selector"]);
+    errors.extend(immutable(old, new, "spec.selector"));
 }
 
-/// The selector decides which pods are whose, and never changes.
-fn validate_same_selector(old: &Value, new: &Value) -> Option<FieldError> {
-    immutable(
-        &old["spec"]["selector"],
-        &new["spec"]["selector"],
-        "spec.selector",
-    )
-}
-
-/// Counters of a status that cannot exceed the number of replicas, nor be available without being ready.
-fn validate_status_counts(status: &Value, bounded: &[&str], ready: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for key in bounded {
-        if number(&status[*key]) > number(&status["replicas"]) {
-            errors.invalid(
-                format!("status.{key}"),
-                number(&status[*key]),
-                "cannot be greater than status.replicas",
-            );
+/// Checks that counters of a status do not exceed the number of replicas, and that available replicas are ready.
+fn validate_replicas(_old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    let status = &new["status"];
+    let counters = [
+        "fullyLabeledReplicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+    ];
+    let bounds = counters.map(|counter| (counter, "replicas"));
+    for (counter, bound) in bounds.into_iter().chain([("availableReplicas", "readyReplicas")]) {
+        let count = number(&status[counter]);
+        if count > number(&status[bound]) {
+            let why = format!("cannot be greater than status.{bound}");
+            errors.invalid(format!("status.{counter}"), count, why);
         }
     }
-    let available = number(&status["availableReplicas"]);
-    if available > number(&status["readyReplicas"]) {
-        errors.invalid(
-            "status.availableReplicas",
-            available,
-            format!("cannot be greater than {ready}"),
-        );
-    }
-    errors
 }
 
-/// The counter that keeps names of revisions apart only grows.
-fn validate_collisions(old: &Value, new: &Value) -> Option<FieldError> {
+/// Checks that the counter of hash collisions only grows.
+fn validate_collisions(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     let [before, after] = [old, new].map(|obj| &obj["status"]["collisionCount"]);
-    let lost = !before.is_null() && (after.is_null() || number(after) < number(before));
-    lost.then(|| FieldError::invalid("status.collisionCount", number(after), "cannot be decremented"))
-}
-
-/// A number of pods, or a percentage of them.
-pub(crate) fn validate_count_or_percent(value: &Value, path: &str) -> Vec<FieldError> {
-    match value {
-        Value::String(percent) if percent_of(value).is_none() => vec![FieldError::invalid(
-            path,
-            percent.as_str(),
-            names::pattern(
-                "a valid percent string must be a numeric string followed by an ending '%'",
-                "[0-9]+%",
-                &["1%", "93%"],
-            ),
-        )],
-        Value::String(_) => Vec::new(),
-        number => non_negative(number, path).into_iter().collect(),
+    if !before.is_null() && (after.is_null() || number(after) < number(before)) {
+        errors.invalid("status.collisionCount", number(after), "cannot be decremented");
     }
 }
 
-/// Not more than all of them.
-pub(crate) fn validate_at_most_all(value: &Value, path: &str) -> Option<FieldError> {
-    (percent_of(value)? > 100)
-        .then(|| FieldError::invalid(path, value.clone(), "must not be greater than 100%"))
-}
-
-fn percent_of(value: &Value) -> Option<u64> {
-    let digits = value.as_str()?.strip_suffix('%')?;
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    Some(digits.parse().unwrap_or(u64::MAX))
-}
-
-/// Whether a count or percentage comes to nothing.
-fn is_nothing(value: &Value) -> bool {
-    percent_of(value).map_or_else(|| number(value) == 0, |percent| percent == 0)
+/// Reports whether a number or percentage of pods is zero.
+fn is_zero(value: &Value) -> bool {
+    declarative::percent_of(value).map_or_else(|| number(value) == 0, |percent| percent == 0)
 }

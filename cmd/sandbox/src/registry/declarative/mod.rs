@@ -1,0 +1,349 @@
+//! Declarative defaulting and validation: the rules of single fields, by type. Mirrors upstream's `+default` and
+//! `+k8s:` tags.
+//!
+//! `rules.txt` lists types, and below each type its fields with their rules. `generated/types.txt` adds required fields
+//! and defaults; a line of `rules.txt` replaces the requirement. Rules that relate several fields are functions, in
+//! [`hooks`].
+//!
+//! | rule | meaning |
+//! |---|---|
+//! | `=JSON` | the default of an absent field |
+//! | `required`, `optional` | whether the field must be set |
+//! | `1..65535`, `0..` | the range of a number |
+//! | `A\|B\|c-*` | the supported values |
+//! | `unique:name` | items of a list have different names |
+//! | another word | a format of [`check`] |
+//!
+//! A rule with the suffix `!` also applies to an absent field. Rules of scalars apply to each item of a list.
+
+mod check;
+mod hooks;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use crate::field::{FieldError, Report as _};
+use crate::generated;
+use crate::resource::Resource;
+use crate::schema::{self, Path};
+use check::Check;
+use hooks::{Default, Validate};
+
+pub(crate) use check::{ip, percent_of, validate_labels};
+
+static TYPES: LazyLock<Types> = LazyLock::new(compile);
+
+/// All types, and the index of each by its short name.
+struct Types {
+    types: Vec<Type>,
+    by_name: BTreeMap<&'static str, usize>,
+}
+
+struct Type {
+    /// The fields with rules, and those whose types have rules.
+    fields: Vec<Field>,
+    default: Option<Default>,
+    validate: Option<Validate>,
+}
+
+struct Field {
+    name: &'static str,
+    shape: Shape,
+    default: Option<Value>,
+    /// The server writes the object even if it is not set.
+    shown_object: bool,
+    /// A pointer, whose zero value differs from an absent field.
+    pointer: bool,
+    required: bool,
+    /// The API requires the field, and `rules.txt` does not mention it. The server validates no such field of a status.
+    required_by_type: bool,
+    checks: Vec<(Check, AppliesTo)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AppliesTo {
+    SetFields,
+    AllFields,
+}
+
+/// The place of an object type in the type of a field.
+enum Shape {
+    Scalar,
+    Object(usize),
+    List(Box<Shape>),
+}
+
+impl Field {
+    fn is_unset(&self, value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::Array(items) => items.is_empty(),
+            Value::String(text) => text.is_empty() && !self.pointer,
+            Value::Number(number) => number.as_i64() == Some(0) && !self.pointer,
+            Value::Bool(_) | Value::Object(_) => false,
+        }
+    }
+}
+
+/// Sets the defaults of an object.
+pub(super) fn default(res: &Resource, object: &mut Value) {
+    if let Some(kind) = TYPES.kind(res) {
+        TYPES.default(kind, object);
+    }
+}
+
+/// Validates an object without its metadata and status.
+pub(super) fn validate(res: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
+    if let Some(kind) = TYPES.kind(res) {
+        TYPES.validate(
+            kind,
+            object,
+            &Path::Root,
+            &mut Walk {
+                errors,
+                of_status: false,
+            },
+        );
+    }
+}
+
+/// Validates the status of an object.
+pub(super) fn validate_status(res: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
+    let kind = TYPES.kind(res).and_then(|kind| TYPES.types.get(kind));
+    let status = kind.and_then(|kind| kind.fields.iter().find(|field| field.name == "status"));
+    if let Some(status) = status {
+        let mut walk = Walk {
+            errors,
+            of_status: true,
+        };
+        TYPES.validate_field(
+            &status.shape,
+            &object["status"],
+            &Path::Root.key("status"),
+            &mut walk,
+        );
+    }
+}
+
+struct Walk<'a> {
+    errors: &'a mut Vec<FieldError>,
+    of_status: bool,
+}
+
+impl Types {
+    fn kind(&self, res: &Resource) -> Option<usize> {
+        let kind = schema::builtin(&res.api_version(), &res.kind)?;
+        self.by_name.get(kind.short_name()).copied()
+    }
+
+    fn default(&self, ty: usize, value: &mut Value) {
+        let Some(ty) = self.types.get(ty) else { return };
+        let Value::Object(map) = value else { return };
+        for field in &ty.fields {
+            let present = map.get_mut(field.name).filter(|value| !field.is_unset(value));
+            if let Some(value) = present {
+                self.default_field(&field.shape, value);
+            } else if let Some(default) = &field.default {
+                map.insert(field.name.to_owned(), default.clone());
+            } else if field.shown_object {
+                let mut object = Map::new().into();
+                self.default_field(&field.shape, &mut object);
+                map.insert(field.name.to_owned(), object);
+            }
+        }
+        if let Some(default) = ty.default {
+            default(value);
+        }
+    }
+
+    fn default_field(&self, shape: &Shape, value: &mut Value) {
+        match (shape, value) {
+            (Shape::Object(ty), value) => self.default(*ty, value),
+            (Shape::List(shape), Value::Array(items)) => {
+                items.iter_mut().for_each(|item| self.default_field(shape, item));
+            }
+            _ => {}
+        }
+    }
+
+    fn validate(&self, ty: usize, object: &Value, path: &Path<'_>, walk: &mut Walk<'_>) {
+        let Some(ty) = self.types.get(ty) else { return };
+        for field in &ty.fields {
+            if matches!(path, Path::Root) && field.name == "status" {
+                continue;
+            }
+            let value = &object[field.name];
+            let path = path.key(field.name);
+            let unset = field.is_unset(value);
+            let required_by_type = field.required_by_type && !walk.of_status;
+            let scalar = matches!(field.shape, Shape::Scalar);
+            if unset && (field.required || (required_by_type && scalar)) {
+                walk.errors.required(&path, "");
+            }
+            for (check, applies) in &field.checks {
+                if !unset || *applies == AppliesTo::AllFields {
+                    check.run(value, &path, walk.errors);
+                }
+            }
+            if !value.is_null() || required_by_type {
+                self.validate_field(&field.shape, value, &path, walk);
+            }
+        }
+        if let Some(validate) = ty.validate {
+            validate(object, path, walk.errors);
+        }
+    }
+
+    fn validate_field(&self, shape: &Shape, value: &Value, path: &Path<'_>, walk: &mut Walk<'_>) {
+        match (shape, value) {
+            (Shape::Object(ty), value) => self.validate(*ty, value, path, walk),
+            (Shape::List(shape), Value::Array(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.validate_field(shape, item, &path.index(index), walk);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Joins the types with their rules, and keeps the fields that have rules or contain fields with rules.
+fn compile() -> Types {
+    let rules = parse_rules(include_str!("rules.txt"));
+    // The strategy of CRDs has rules of its own, and metadata has the same rules everywhere.
+    let skipped = |name: &str| name.starts_with("apiextensions.") || name == "meta.v1.ObjectMeta";
+    let names = generated::types().keys().copied().filter(|name| !skipped(name));
+    let by_name: BTreeMap<_, _> = names.enumerate().map(|(index, name)| (name, index)).collect();
+    let mut types: Vec<Type> = by_name
+        .keys()
+        .map(|name| {
+            let fields = generated::types()
+                .get(name)
+                .map_or(&[] as &[_], |data| &data.fields);
+            let fields = fields.iter().map(|field| {
+                let rules = rules.get(&(*name, field.name));
+                compile_field(field, rules.map(Vec::as_slice), &by_name)
+            });
+            Type {
+                fields: fields.collect(),
+                default: hooks::default_of(name),
+                validate: hooks::validate_of(name),
+            }
+        })
+        .collect();
+    let mut has_rules = vec![false; types.len()];
+    let contains_rules = |shape: &Shape, has_rules: &[bool]| {
+        let mut shape = shape;
+        while let Shape::List(inner) = shape {
+            shape = inner;
+        }
+        matches!(shape, Shape::Object(ty) if has_rules.get(*ty) == Some(&true))
+    };
+    loop {
+        let next: Vec<bool> = types
+            .iter()
+            .map(|ty| {
+                ty.default.is_some()
+                    || ty.validate.is_some()
+                    || ty
+                        .fields
+                        .iter()
+                        .any(|f| f.has_rules() || contains_rules(&f.shape, &has_rules))
+            })
+            .collect();
+        if next == has_rules {
+            break;
+        }
+        has_rules = next;
+    }
+    for ty in &mut types {
+        ty.fields
+            .retain(|f| f.has_rules() || contains_rules(&f.shape, &has_rules));
+    }
+    Types { types, by_name }
+}
+
+impl Field {
+    fn has_rules(&self) -> bool {
+        self.default.is_some()
+            || self.shown_object
+            || self.required
+            || self.required_by_type
+            || !self.checks.is_empty()
+    }
+}
+
+type Rules = BTreeMap<(&'static str, &'static str), Vec<&'static str>>;
+
+fn parse_rules(text: &'static str) -> Rules {
+    let mut rules = Rules::new();
+    let mut types = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.split_whitespace();
+        if !line.starts_with(' ') {
+            types = words.collect();
+            continue;
+        }
+        let field = words.next().unwrap_or_default();
+        for ty in &types {
+            rules.entry((*ty, field)).or_default().extend(words.clone());
+        }
+    }
+    rules
+}
+
+fn compile_field(
+    data: &'static generated::Field,
+    rules: Option<&[&'static str]>,
+    by_name: &BTreeMap<&'static str, usize>,
+) -> Field {
+    let shape = shape_of(data.ty, by_name);
+    let mut field = Field {
+        name: data.name,
+        shown_object: data.shown && matches!(shape, Shape::Object(_)),
+        pointer: data.keeps_zero && !data.shown,
+        default: data.default.and_then(|json| serde_json::from_str(json).ok()),
+        required: false,
+        required_by_type: data.required
+            && rules.is_none()
+            && (matches!(data.ty, "string" | "bytes") || !matches!(shape, Shape::Scalar)),
+        shape,
+        checks: Vec::new(),
+    };
+    for rule in rules.into_iter().flatten() {
+        if let Some(json) = rule.strip_prefix('=') {
+            field.default = serde_json::from_str(json).ok();
+            continue;
+        }
+        match *rule {
+            "required" => field.required = true,
+            "optional" => {}
+            rule => {
+                let (word, applies) = match rule.strip_suffix('!') {
+                    Some(word) => (word, AppliesTo::AllFields),
+                    None => (rule, AppliesTo::SetFields),
+                };
+                field.checks.push((Check::parse(word), applies));
+            }
+        }
+    }
+    field
+}
+
+fn shape_of(ty: &'static str, by_name: &BTreeMap<&'static str, usize>) -> Shape {
+    if let Some(item) = ty.strip_prefix("[]") {
+        return match shape_of(item, by_name) {
+            Shape::Scalar => Shape::Scalar,
+            shape => Shape::List(Box::new(shape)),
+        };
+    }
+    let is_object = generated::types()
+        .get(ty)
+        .is_some_and(|data| data.alias.is_none());
+    match by_name.get(ty) {
+        Some(index) if is_object => Shape::Object(*index),
+        _ => Shape::Scalar,
+    }
+}
