@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Number, Value, json};
 
-use crate::printers::column::{AGE, NAME, definition};
+use crate::printers::columns::definition;
 use crate::printers::duration;
 use crate::printers::jsonpath::JsonPath;
 use crate::resource::PrinterColumn;
@@ -18,7 +18,7 @@ impl Columns {
     /// malformed path and all columns after it.
     pub fn new(columns: &[PrinterColumn]) -> Self {
         let age = [PrinterColumn {
-            name: AGE.name.to_owned(),
+            name: "Age".to_owned(),
             kind: "date".to_owned(),
             format: String::new(),
             description: String::new(),
@@ -55,7 +55,8 @@ impl Columns {
                 column.priority,
             )
         });
-        std::iter::once(NAME.definition()).chain(custom).collect()
+        let name = definition("Name", "string", "name", "", 0);
+        std::iter::once(name).chain(custom).collect()
     }
 
     /// Returns the cells of one object.

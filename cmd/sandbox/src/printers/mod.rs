@@ -1,24 +1,26 @@
 //! The table printer: converts objects to rows of a `meta.k8s.io` Table, which `kubectl get` prints.
 //!
 //! Headings, types and cells match the API server. Wide columns are always included; clients hide them by priority. A
-//! printer in `kinds` defines the columns of a built-in kind, and the CRD defines the columns of a custom resource. All
+//! table in `columns` defines the columns of a built-in kind, and the CRD defines the columns of a custom resource. All
 //! other kinds have a name and a creation time. Fields that are missing or have the wrong type print as empty cells, never
 //! as errors.
 //!
 //! A `Status` is not an object of a resource and is never sent as a Table. Callers send it unchanged.
 
-mod column;
+mod cells;
+mod columns;
 mod custom;
 pub mod duration;
+mod event;
 pub mod jsonpath;
-mod kinds;
+mod pod;
 mod read;
 mod selector;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::kinds::Printer;
+use self::columns::Column;
 use crate::endpoints::negotiate::MetaVersion;
 use crate::endpoints::partial;
 use crate::resource::Resource;
@@ -84,6 +86,30 @@ pub fn render_event(res: &Resource, object: &Value, first: bool, options: &Optio
     table(res, std::slice::from_ref(object), None, &options, first)
 }
 
+/// The columns of a resource.
+enum Printer {
+    /// The columns of a CRD.
+    Custom(custom::Columns),
+    /// The columns of a built-in kind.
+    BuiltIn(&'static [Column]),
+}
+
+impl Printer {
+    fn definitions(&self) -> Value {
+        match self {
+            Self::Custom(columns) => columns.definitions().into(),
+            Self::BuiltIn(columns) => columns.iter().map(Column::definition).collect(),
+        }
+    }
+
+    fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+        match self {
+            Self::Custom(columns) => columns.cells(object, now),
+            Self::BuiltIn(columns) => columns.iter().map(|column| column.cell(object, now)).collect(),
+        }
+    }
+}
+
 fn table(
     res: &Resource,
     items: &[Value],
@@ -94,10 +120,10 @@ fn table(
     let printer = match (&res.custom, items) {
         // The scale subresource returns an object of another kind than its resource.
         (_, [only]) if only["kind"] == "Scale" && only["apiVersion"] == "autoscaling/v1" => {
-            Printer::of("autoscaling", "Scale")
+            Printer::BuiltIn(columns::of_kind("autoscaling", "Scale"))
         }
         (Some(custom), _) => Printer::Custom(custom::Columns::new(&custom.columns)),
-        (None, _) => Printer::of(&res.group, &res.kind),
+        (None, _) => Printer::BuiltIn(columns::of_kind(&res.group, &res.kind)),
     };
     let metadata = list_meta.unwrap_or_else(|| match items {
         [only] => match only.pointer("/metadata/resourceVersion") {
@@ -123,7 +149,7 @@ fn row(printer: &Printer, item: &Value, options: &Options) -> Value {
         IncludeObject::Object => item.clone(),
     };
     let mut row = json!({"cells": printer.cells(item, options.now), "object": object});
-    if let Some(conditions) = printer.conditions(item) {
+    if let Some(conditions) = columns::conditions(item).filter(|_| item["kind"] == "Pod") {
         row["conditions"] = conditions;
     }
     row

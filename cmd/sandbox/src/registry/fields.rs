@@ -2,150 +2,119 @@
 
 use serde_json::Value;
 
-use crate::registry::json::{flag, list, number, text};
 use crate::resource::Resource;
 
-/// Every field that selectors of a resource may name, beyond the name and namespace that all have.
-fn names(res: &Resource) -> &'static [&'static str] {
+/// A selectable field, the pointer to its value, and the text of an absent value.
+type Field = (&'static str, &'static str, &'static str);
+
+const NAMESPACE: Field = ("metadata.namespace", "/metadata/namespace", "");
+const POD: &[Field] = &[
+    ("spec.nodeName", "/spec/nodeName", ""),
+    // A name of the field from before 1.0, which the server still supports.
+    ("spec.host", "/spec/nodeName", ""),
+    ("spec.restartPolicy", "/spec/restartPolicy", ""),
+    ("spec.schedulerName", "/spec/schedulerName", ""),
+    ("spec.serviceAccountName", "/spec/serviceAccountName", ""),
+    ("spec.hostNetwork", "/spec/hostNetwork", "false"),
+    ("status.phase", "/status/phase", ""),
+    ("status.podIP", "/status/podIPs/0/ip", ""),
+    // The server supports the field and never sets it.
+    ("status.podIPs", "/-", ""),
+    ("status.nominatedNodeName", "/status/nominatedNodeName", ""),
+];
+const CORE_EVENT: &[Field] = &[
+    ("involvedObject.kind", "/involvedObject/kind", ""),
+    ("involvedObject.namespace", "/involvedObject/namespace", ""),
+    ("involvedObject.name", "/involvedObject/name", ""),
+    ("involvedObject.uid", "/involvedObject/uid", ""),
+    ("involvedObject.apiVersion", "/involvedObject/apiVersion", ""),
+    (
+        "involvedObject.resourceVersion",
+        "/involvedObject/resourceVersion",
+        "",
+    ),
+    ("involvedObject.fieldPath", "/involvedObject/fieldPath", ""),
+    ("reason", "/reason", ""),
+    ("reportingComponent", "/reportingComponent", ""),
+    ("source", "/source/component", ""),
+    ("type", "/type", ""),
+];
+/// Both groups of events share a collection, so that the pointers are those of the core group.
+const MODERN_EVENT: &[Field] = &[
+    ("regarding.kind", "/involvedObject/kind", ""),
+    ("regarding.namespace", "/involvedObject/namespace", ""),
+    ("regarding.name", "/involvedObject/name", ""),
+    ("regarding.uid", "/involvedObject/uid", ""),
+    ("regarding.apiVersion", "/involvedObject/apiVersion", ""),
+    ("regarding.resourceVersion", "/involvedObject/resourceVersion", ""),
+    ("regarding.fieldPath", "/involvedObject/fieldPath", ""),
+    ("reason", "/reason", ""),
+    ("reportingController", "/reportingComponent", ""),
+    ("type", "/type", ""),
+];
+
+/// Returns the selectable fields of a built-in resource, beyond the name and namespace that all have.
+fn fields(res: &Resource) -> &'static [Field] {
     match (res.group.as_str(), res.kind.as_str()) {
-        ("", "Pod") => &[
-            "spec.nodeName",
-            // A name of the field from before 1.0, still understood.
-            "spec.host",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork",
-            "status.phase",
-            "status.podIP",
-            "status.podIPs",
-            "status.nominatedNodeName",
+        ("", "Pod") => POD,
+        ("", "Event") => CORE_EVENT,
+        ("events.k8s.io", "Event") => MODERN_EVENT,
+        ("", "Node") => &[("spec.unschedulable", "/spec/unschedulable", "false")],
+        ("", "Namespace") => &[("status.phase", "/status/phase", "")],
+        ("", "Secret") => &[("type", "/type", "")],
+        ("", "Service") => &[
+            ("spec.clusterIP", "/spec/clusterIP", ""),
+            ("spec.type", "/spec/type", ""),
         ],
-        ("", "Event") => &[
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "source",
-            "type",
-        ],
-        ("events.k8s.io", "Event") => &[
-            "regarding.kind",
-            "regarding.namespace",
-            "regarding.name",
-            "regarding.uid",
-            "regarding.apiVersion",
-            "regarding.resourceVersion",
-            "regarding.fieldPath",
-            "reason",
-            "reportingController",
-            "type",
-        ],
-        ("", "Node") => &["spec.unschedulable"],
-        ("", "Namespace") => &["status.phase"],
-        ("", "Secret") => &["type"],
-        ("", "Service") => &["spec.clusterIP", "spec.type"],
-        ("", "ReplicationController") | ("apps", "ReplicaSet") => &["status.replicas"],
-        ("batch", "Job") => &["status.successful"],
+        ("", "ReplicationController") | ("apps", "ReplicaSet") => {
+            &[("status.replicas", "/status/replicas", "0")]
+        }
+        ("batch", "Job") => &[("status.successful", "/status/succeeded", "0")],
         _ => &[],
     }
 }
 
-/// Most cluster-scoped kinds accept `metadata.namespace` in a selector; these do not.
-const NO_NAMESPACE: [&str; 2] = ["Namespace", "Node"];
-
-pub(crate) fn supports(res: &Resource, label: &str) -> bool {
-    match label {
-        "metadata.name" => true,
-        other if res.custom.is_some() => {
-            let selectable = res.custom.as_ref().map(|custom| &custom.selectable);
-            (other == "metadata.namespace" && res.namespaced)
-                || selectable.is_some_and(|fields| fields.iter().any(|field| field == other))
+/// Reports whether field selectors of a resource may name this field.
+#[must_use]
+pub fn supports(res: &Resource, label: &str) -> bool {
+    match (label, &res.custom) {
+        ("metadata.name", _) => true,
+        ("metadata.namespace", Some(_)) => res.namespaced,
+        (label, Some(custom)) => custom.selectable.iter().any(|field| field == label),
+        // Other cluster-scoped kinds support it.
+        ("metadata.namespace", None) => {
+            !res.group.is_empty() || !matches!(res.kind.as_str(), "Namespace" | "Node")
         }
-        "metadata.namespace" => !(res.group.is_empty() && NO_NAMESPACE.contains(&res.kind.as_str())),
-        other => names(res).contains(&other),
+        (label, None) => fields(res).iter().any(|field| field.0 == label),
     }
 }
 
-/// The fields of a stored object. Events have theirs under the names of both groups, because they share a collection.
-pub(crate) fn of(res: &Resource, obj: &Value) -> Vec<(&'static str, String)> {
-    let mut fields = vec![("metadata.name", text(&obj["metadata"]["name"]).to_owned())];
+/// Returns the selectable fields of a stored object. Events have those of both groups.
+#[must_use]
+pub fn of(res: &Resource, obj: &Value) -> Vec<(&'static str, String)> {
+    let read = |(name, pointer, absent): &Field| {
+        let value = match obj.pointer(pointer) {
+            None => (*absent).to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        };
+        (*name, value)
+    };
+    let mut all = vec![read(&("metadata.name", "/metadata/name", ""))];
     if res.namespaced {
-        fields.push((
-            "metadata.namespace",
-            text(&obj["metadata"]["namespace"]).to_owned(),
-        ));
+        all.push(read(&NAMESPACE));
     }
-    if res.custom.is_some() {
-        return fields;
-    }
-    match res.kind.as_str() {
-        "Event" => fields.extend(event_fields(obj)),
-        _ => fields.extend(names(res).iter().map(|name| (*name, value(obj, name)))),
-    }
-    fields
-}
-
-fn value(obj: &Value, name: &str) -> String {
-    let (spec, status) = (&obj["spec"], &obj["status"]);
-    match name {
-        "spec.host" => text(&spec["nodeName"]).to_owned(),
-        "spec.hostNetwork" => flag(&spec["hostNetwork"]).to_string(),
-        "spec.unschedulable" => flag(&spec["unschedulable"]).to_string(),
-        "status.podIP" => list(&status["podIPs"])
-            .first()
-            .map_or("", |ip| text(&ip["ip"]))
-            .to_owned(),
-        // Understood, but never set, so that it compares as empty.
-        "status.podIPs" => String::new(),
-        "status.replicas" => number(&status["replicas"]).to_string(),
-        "status.successful" => number(&status["succeeded"]).to_string(),
-        "type" => text(&obj["type"]).to_owned(),
-        path => {
-            let found = path.split('.').fold(obj, |value, key| &value[key]);
-            text(found).to_owned()
+    if res.custom.is_none() {
+        if res.collection == "events" {
+            all.extend(CORE_EVENT.iter().chain(MODERN_EVENT).map(read));
+            let reporter = read(&("source", "/reportingComponent", ""));
+            let source = all
+                .iter_mut()
+                .filter(|(name, value)| *name == "source" && value.is_empty());
+            source.for_each(|source| *source = reporter.clone());
+        } else {
+            all.extend(fields(res).iter().map(read));
         }
     }
-}
-
-fn event_fields(obj: &Value) -> Vec<(&'static str, String)> {
-    let about = |key: &str| text(&obj["involvedObject"][key]).to_owned();
-    let reporter = text(&obj["reportingComponent"]).to_owned();
-    let component = text(&obj["source"]["component"]);
-    let mut fields = vec![
-        ("reason", text(&obj["reason"]).to_owned()),
-        ("reportingComponent", reporter.clone()),
-        ("reportingController", reporter.clone()),
-        (
-            "source",
-            if component.is_empty() {
-                reporter
-            } else {
-                component.to_owned()
-            },
-        ),
-        ("type", text(&obj["type"]).to_owned()),
-    ];
-    for (core, modern, key) in [
-        ("involvedObject.kind", "regarding.kind", "kind"),
-        ("involvedObject.namespace", "regarding.namespace", "namespace"),
-        ("involvedObject.name", "regarding.name", "name"),
-        ("involvedObject.uid", "regarding.uid", "uid"),
-        ("involvedObject.apiVersion", "regarding.apiVersion", "apiVersion"),
-        (
-            "involvedObject.resourceVersion",
-            "regarding.resourceVersion",
-            "resourceVersion",
-        ),
-        ("involvedObject.fieldPath", "regarding.fieldPath", "fieldPath"),
-    ] {
-        fields.push((core, about(key)));
-        fields.push((modern, about(key)));
-    }
-    fields
+    all
 }

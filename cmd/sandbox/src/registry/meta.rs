@@ -149,9 +149,8 @@ fn validate_finalizers(finalizers: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Validates a finalizer of a kind that accepts only the finalizers of the server and qualified names.
+/// Validates a finalizer of a kind that accepts only the finalizers of the server and names with a domain.
 pub(crate) fn validate_finalizer(finalizer: &str, path: &str, errors: &mut Vec<FieldError>) {
-    errors.format(path, finalizer, names::qualified);
     if !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion") {
         let why = "name is neither a standard finalizer name nor is it fully qualified";
         errors.invalid(path, finalizer, why);

@@ -45,6 +45,10 @@ use crate::resource::Resource;
 
 pub(crate) use rules::{Rules, rules_of};
 
+pub(crate) use fields::{of as selectable_fields, supports as supports_field};
+pub(crate) use pod::tolerate_node_trouble;
+pub(crate) use service::addresses as service_addresses;
+pub(crate) use shape::complete;
 pub use table::all;
 
 /// The propagation policy of a delete request that does not set one.
@@ -64,16 +68,6 @@ pub fn default(res: &Resource, obj: &mut Value) {
         declarative::default(res, obj);
         (rules_of(res).default)(obj);
     }
-}
-
-/// Gives a new pod the tolerations that every pod has, before others look at it.
-pub fn tolerate_node_trouble(pod: &mut Value) {
-    pod::tolerate_node_trouble(pod);
-}
-
-/// Adds the fields that an object of the kind always shows, even if they are not set.
-pub fn complete(res: &Resource, obj: &mut Value) {
-    shape::complete(res, obj);
 }
 
 /// Clears and sets what clients may not choose when they create. Name and uid must be known by now.
@@ -247,28 +241,10 @@ pub fn validate_embedded_metadata(metadata: &Value, path: &str) -> Vec<FieldErro
     errors
 }
 
-/// Validates the addresses that a service requests.
-#[must_use]
-pub fn service_addresses(service: &Value) -> Vec<FieldError> {
-    service::addresses(service)
-}
-
 /// Validates the name of a kind.
 #[must_use]
 pub fn kind_name(kind: &str) -> Vec<String> {
     names::dns_1035_label(&kind.to_lowercase())
-}
-
-/// The fields of a stored object that field selectors can ask for.
-#[must_use]
-pub fn selectable_fields(res: &Resource, obj: &Value) -> Vec<(&'static str, String)> {
-    fields::of(res, obj)
-}
-
-/// Whether field selectors may name this field.
-#[must_use]
-pub fn supports_field(res: &Resource, label: &str) -> bool {
-    fields::supports(res, label)
 }
 
 /// Whether the served version has other fields than the one that is stored.

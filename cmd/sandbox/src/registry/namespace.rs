@@ -53,16 +53,22 @@ fn hold(namespace: &mut Value) {
 }
 
 fn validate(namespace: &Value, errors: &mut Vec<FieldError>) {
-    for finalizer in list(&namespace["spec"]["finalizers"]) {
-        meta::validate_finalizer(text(finalizer), "spec.finalizers", errors);
+    for finalizer in list(&namespace["spec"]["finalizers"]).iter().map(text) {
+        validate_finalizer(finalizer, "spec.finalizers", errors);
     }
 }
 
 /// Validates the finalizers that the finalize endpoint sets.
 pub(crate) fn validate_finalize(namespace: &Value, errors: &mut Vec<FieldError>) {
-    for (i, finalizer) in list(&namespace["spec"]["finalizers"]).iter().enumerate() {
-        meta::validate_finalizer(text(finalizer), &format!("spec.finalizers[{i}]"), errors);
+    let finalizers = list(&namespace["spec"]["finalizers"]).iter().map(text);
+    for (i, finalizer) in finalizers.enumerate() {
+        validate_finalizer(finalizer, &format!("spec.finalizers[{i}]"), errors);
     }
+}
+
+fn validate_finalizer(finalizer: &str, path: &str, errors: &mut Vec<FieldError>) {
+    errors.format(path, finalizer, names::qualified);
+    meta::validate_finalizer(finalizer, path, errors);
 }
 
 fn validate_status(_old: &Value, new: &Value, errors: &mut Vec<FieldError>) {

@@ -15,7 +15,7 @@ pub(crate) const RULES: Rules = Rules {
     validate,
     validate_update: validate_same_selector,
     validate_status: |old, new, errors| {
-        validate_replicas(old, new, errors);
+        validate_replicas(&new["status"], "updatedReplicas", errors);
         validate_collisions(old, new, errors);
     },
     ..Rules::GENERIC

@@ -19,7 +19,7 @@ pub(crate) const REPLICA_SET: Rules = Rules {
     generation: Some(Rules::spec_changed),
     validate: |set, errors| validate_selector_and_template(&set["spec"], errors),
     validate_update: validate_same_selector,
-    validate_status: validate_replicas,
+    validate_status: |_, new, errors| validate_replicas(&new["status"], "fullyLabeledReplicas", errors),
     ..Rules::GENERIC
 };
 
@@ -36,7 +36,7 @@ pub(crate) const REPLICATION_CONTROLLER: Rules = Rules {
             validate_template(spec, errors);
         }
     },
-    validate_status: validate_replicas,
+    validate_status: |_, new, errors| validate_replicas(&new["status"], "fullyLabeledReplicas", errors),
     ..Rules::GENERIC
 };
 
@@ -127,16 +127,13 @@ fn validate_same_selector(old: &Value, new: &Value, errors: &mut Vec<FieldError>
 }
 
 /// Checks that counters of a status do not exceed the number of replicas, and that available replicas are ready.
-fn validate_replicas(_old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
-    let status = &new["status"];
-    let counters = [
-        "fullyLabeledReplicas",
-        "updatedReplicas",
-        "readyReplicas",
-        "availableReplicas",
-    ];
-    let bounds = counters.map(|counter| (counter, "replicas"));
-    for (counter, bound) in bounds.into_iter().chain([("availableReplicas", "readyReplicas")]) {
+fn validate_replicas(status: &Value, counter: &str, errors: &mut Vec<FieldError>) {
+    for (counter, bound) in [
+        (counter, "replicas"),
+        ("readyReplicas", "replicas"),
+        ("availableReplicas", "replicas"),
+        ("availableReplicas", "readyReplicas"),
+    ] {
         let count = number(&status[counter]);
         if count > number(&status[bound]) {
             let why = format!("cannot be greater than status.{bound}");

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::SelectorError;
+use crate::registry::json::{entries, list, text};
 
 /// A conjunction of requirements. The default selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,47 +73,40 @@ impl LabelSelector {
 /// selector selects everything.
 #[must_use]
 pub fn from_json(selector: Option<&Value>) -> LabelSelector {
-    let Some(selector) = selector.filter(|s| !s.is_null()) else {
-        return LabelSelector {
-            requirements: Vec::new(),
-            nothing: true,
-        };
-    };
-    let mut requirements = Vec::new();
-    for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
-        let set = BTreeSet::from([value.as_str().unwrap_or_default().to_owned()]);
-        requirements.push(Requirement {
-            key: key.clone(),
-            test: Test::In(set),
-        });
-    }
-    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
-        let values = || {
-            let values = expression["values"].as_array().into_iter().flatten();
-            values.filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        let test = match expression["operator"].as_str() {
-            Some("In") => Test::In(values()),
-            Some("NotIn") => Test::NotIn(values()),
-            Some("Exists") => Test::Exists,
-            Some("DoesNotExist") => Test::Missing,
-            // Validation rejects other operators. An unknown operator must not widen the selection.
-            _ => {
-                return LabelSelector {
-                    requirements: Vec::new(),
-                    nothing: true,
-                };
-            }
-        };
-        requirements.push(Requirement {
-            key: expression["key"].as_str().unwrap_or_default().to_owned(),
-            test,
-        });
-    }
+    let requirements = selector
+        .filter(|selector| !selector.is_null())
+        .and_then(requirements);
     LabelSelector {
-        requirements,
-        nothing: false,
+        nothing: requirements.is_none(),
+        requirements: requirements.unwrap_or_default(),
     }
+}
+
+/// Returns `None` for an unknown operator, which validation rejects and which must not widen the selection.
+fn requirements(selector: &Value) -> Option<Vec<Requirement>> {
+    let label = |(key, value): (&str, &Value)| Requirement {
+        key: key.to_owned(),
+        test: Test::In(BTreeSet::from([text(value).to_owned()])),
+    };
+    let expression = |expression: &Value| {
+        let values = || {
+            list(&expression["values"])
+                .iter()
+                .map(|value| text(value).to_owned())
+        };
+        let test = match text(&expression["operator"]) {
+            "In" => Test::In(values().collect()),
+            "NotIn" => Test::NotIn(values().collect()),
+            "Exists" => Test::Exists,
+            "DoesNotExist" => Test::Missing,
+            _ => return None,
+        };
+        let key = text(&expression["key"]).to_owned();
+        Some(Requirement { key, test })
+    };
+    let labels = entries(&selector["matchLabels"]).map(|entry| Some(label(entry)));
+    let expressions = list(&selector["matchExpressions"]).iter().map(expression);
+    labels.chain(expressions).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::SelectorError;
 use super::{Requirement, Test};
+use crate::registry::names;
 
 /// Parses the requirements of a label selector, in order.
 pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, SelectorError> {
@@ -13,22 +14,14 @@ pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, SelectorError
         at: 0,
     };
     let mut requirements = Vec::new();
-    if parser.peek().is_some() {
-        loop {
-            requirements.push(parser.requirement()?);
-            match parser.next() {
-                None => break,
-                Some(Token::Comma) if parser.peek().is_some() => {}
-                Some(Token::Comma) => {
-                    return Err(SelectorError(
-                        "found '', expected: identifier after ','".to_owned(),
-                    ));
-                }
-                Some(other) => {
-                    let why = format!("found '{}', expected: ',' or 'end of string'", other.text());
-                    return Err(SelectorError(why));
-                }
+    while parser.peek().is_some() {
+        requirements.push(parser.requirement()?);
+        match parser.next() {
+            Some(Token::Comma) if parser.peek().is_none() => {
+                return Err(unexpected(None, "identifier after ','"));
             }
+            None | Some(Token::Comma) => {}
+            other => return Err(unexpected(other, "',' or 'end of string'")),
         }
     }
     Ok(requirements)
@@ -36,6 +29,11 @@ pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, SelectorError
 
 fn unparsable(why: &str) -> SelectorError {
     SelectorError(format!("unable to parse requirement: {why}"))
+}
+
+fn unexpected(found: Option<&Token>, expected: &str) -> SelectorError {
+    let found = found.map_or("", Token::text);
+    unparsable(&format!("found '{found}', expected: {expected}"))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,150 +132,82 @@ impl<'a> Parser<'a> {
     fn requirement(&mut self) -> Result<Requirement, SelectorError> {
         if self.peek() == Some(&Token::Not) {
             self.next();
-            let key = self.key("identifier")?;
-            return Ok(Requirement {
-                key,
-                test: Test::Missing,
-            });
+            let (key, test) = (self.key()?, Test::Missing);
+            return Ok(Requirement { key, test });
         }
-        // Only a word can start a requirement.
-        if let Some(other) = self.peek().filter(|token| !matches!(token, Token::Word(_))) {
-            let why = format!(
-                "found '{}', expected: !, identifier, or 'end of string'",
-                other.text()
-            );
-            return Err(SelectorError(why));
-        }
-        let key = self.key("!, identifier, or 'end of string'")?;
+        let key = self.key()?;
         let test = match self.peek() {
             None | Some(Token::Comma) => Test::Exists,
-            Some(Token::Equal) => Test::In(BTreeSet::from([self.operand(&key)?])),
-            Some(Token::NotEqual) => Test::NotIn(BTreeSet::from([self.operand(&key)?])),
-            Some(Token::Greater) => Test::Greater(self.number(&key)?),
-            Some(Token::Less) => Test::Less(self.number(&key)?),
-            Some(Token::Word(word)) if word == "in" => Test::In(self.set(&key)?),
-            Some(Token::Word(word)) if word == "notin" => Test::NotIn(self.set(&key)?),
-            Some(other) => {
-                let why = format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text());
-                return Err(unparsable(&why));
-            }
+            Some(Token::Equal) => Test::In(BTreeSet::from([self.operand()?])),
+            Some(Token::NotEqual) => Test::NotIn(BTreeSet::from([self.operand()?])),
+            Some(Token::Greater) => Test::Greater(self.number()?),
+            Some(Token::Less) => Test::Less(self.number()?),
+            Some(Token::Word(word)) if word == "in" => Test::In(self.set()?),
+            Some(Token::Word(word)) if word == "notin" => Test::NotIn(self.set()?),
+            other => return Err(unexpected(other, "in, notin, =, ==, !=, gt, lt")),
         };
         Ok(Requirement { key, test })
     }
 
-    fn key(&mut self, expected: &str) -> Result<String, SelectorError> {
+    fn key(&mut self) -> Result<String, SelectorError> {
         match self.next() {
-            Some(Token::Word(word)) if is_qualified_name(word) => Ok(word.clone()),
-            Some(Token::Word(word)) => Err(unparsable(&format!(
-                "<nil>: Invalid value: {word:?}: name part must consist of alphanumeric characters, '-', '_' or '.', \
-                 and must start and end with an alphanumeric character"
-            ))),
-            other => {
-                let found = other.map_or("", Token::text);
-                Err(unparsable(&format!("found '{found}', expected: {expected}")))
-            }
+            Some(Token::Word(word)) => valid(word, names::qualified),
+            other => Err(unexpected(other, "!, identifier, or 'end of string'")),
         }
     }
 
     /// Parses an operator and its value. A missing value is the empty string.
-    fn operand(&mut self, key: &str) -> Result<String, SelectorError> {
+    fn operand(&mut self) -> Result<String, SelectorError> {
         self.next();
         match self.peek() {
             Some(Token::Word(word)) => {
                 self.next();
-                value(key, word)
+                valid(word, names::label_value)
             }
             None | Some(Token::Comma) => Ok(String::new()),
-            Some(other) => Err(unparsable(&format!(
-                "found '{}', expected: identifier",
-                other.text()
-            ))),
+            other => Err(unexpected(other, "identifier")),
         }
     }
 
-    fn number(&mut self, key: &str) -> Result<i64, SelectorError> {
-        let operand = self.operand(key)?;
-        operand.parse().map_err(|_| {
+    fn number(&mut self) -> Result<i64, SelectorError> {
+        let operand = self.operand()?;
+        let why = || {
             unparsable(&format!(
-                "values[0]: Invalid value: {operand:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+                "{operand:?}: the value of 'Gt' and 'Lt' must be an integer"
             ))
-        })
+        };
+        operand.parse().map_err(|_| why())
     }
 
-    fn set(&mut self, key: &str) -> Result<BTreeSet<String>, SelectorError> {
+    /// Parses an operator and its set of values. A missing value is the empty string.
+    fn set(&mut self) -> Result<BTreeSet<String>, SelectorError> {
         self.next();
-        let open = self.next();
-        if open != Some(&Token::Open) {
-            return Err(unparsable(&format!(
-                "found '{}' expected: '('",
-                open.map_or("", Token::text)
-            )));
+        match self.next() {
+            Some(Token::Open) => {}
+            other => return Err(unexpected(other, "'('")),
         }
         let mut set = BTreeSet::new();
         loop {
-            match self.next() {
+            let value = match self.peek() {
                 Some(Token::Word(word)) => {
-                    set.insert(value(key, word)?);
-                    match self.next() {
-                        Some(Token::Comma) => {
-                            // A trailing comma adds an empty value.
-                            if self.peek() == Some(&Token::Close) {
-                                set.insert(String::new());
-                            }
-                        }
-                        Some(Token::Close) => return Ok(set),
-                        other => {
-                            let found = other.map_or("", Token::text);
-                            return Err(unparsable(&format!("found '{found}', expected: ',' or ')'")));
-                        }
-                    }
+                    self.next();
+                    valid(word, names::label_value)?
                 }
-                Some(Token::Comma) => {
-                    set.insert(String::new());
-                }
-                Some(Token::Close) => {
-                    set.insert(String::new());
-                    return Ok(set);
-                }
-                other => {
-                    let found = other.map_or("", Token::text);
-                    return Err(unparsable(&format!(
-                        "found '{found}', expected: ',', ')' or identifier"
-                    )));
-                }
+                _ => String::new(),
+            };
+            set.insert(value);
+            match self.next() {
+                Some(Token::Comma) => {}
+                Some(Token::Close) => return Ok(set),
+                other => return Err(unexpected(other, "',' or ')'")),
             }
         }
     }
 }
 
-fn value(key: &str, word: &str) -> Result<String, SelectorError> {
-    if is_name(word) {
-        Ok(word.to_owned())
-    } else {
-        Err(unparsable(&format!(
-            "values[0][{key}]: Invalid value: {word:?}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-        )))
-    }
-}
-
-/// Reports whether the text has at most 63 characters and is alphanumeric at both ends.
-fn is_name(text: &str) -> bool {
-    let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    let bytes = text.as_bytes();
-    let ends = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
-    bytes.len() <= 63 && ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(|b| inner(*b))
-}
-
-fn is_qualified_name(key: &str) -> bool {
-    match key.split_once('/') {
-        None => is_name(key),
-        Some((prefix, name)) => {
-            let label = |l: &str| {
-                is_name(l)
-                    && l.bytes()
-                        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-            };
-            is_name(name) && prefix.len() <= 253 && prefix.split('.').all(label)
-        }
+fn valid(word: &str, format: fn(&str) -> Vec<String>) -> Result<String, SelectorError> {
+    match format(word).as_slice() {
+        [] => Ok(word.to_owned()),
+        [why, ..] => Err(unparsable(&format!("Invalid value: {word:?}: {why}"))),
     }
 }

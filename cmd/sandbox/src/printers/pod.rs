@@ -1,38 +1,25 @@
 //! The table printer of pods. The Status column summarizes the states of all containers in one word.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::printers::column::Cell::{At, Of, TextOr};
-use crate::printers::column::{AGE, Column, NAME, column, wide};
 use crate::printers::duration::{human, parse};
 use crate::printers::read::{condition, count, flag, int, list, terminating, text, text_or};
 
-#[rustfmt::skip]
-pub static POD: &[Column] = &[
-    NAME,
-    column("Ready", Of(|pod| { let summary = Summary::of(pod); format!("{}/{}", summary.ready, summary.total) })),
-    column("Status", Of(|pod| Summary::of(pod).reason)),
-    column("Restarts", At(|pod, now| Summary::of(pod).restarts.shown(now))),
-    AGE,
-    wide("IP", TextOr("/status/podIPs/0/ip", "<none>")),
-    wide("Node", TextOr("/spec/nodeName", "<none>")),
-    wide("Nominated Node", TextOr("/status/nominatedNodeName", "<none>")),
-    wide("Readiness Gates", Of(readiness_gates)),
-];
-
-/// Returns the `Completed` condition for the row of a pod that succeeded or failed.
-pub fn conditions(pod: &Value) -> Option<Value> {
-    let phase = text(pod, "/status/phase");
-    let message = match phase {
-        "Succeeded" => "The pod has completed successfully.",
-        "Failed" => "The pod failed.",
-        _ => return None,
-    };
-    Some(json!([{"type": "Completed", "status": "True", "reason": phase, "message": message}]))
+pub fn ready(pod: &Value) -> String {
+    let summary = Summary::of(pod);
+    format!("{}/{}", summary.ready, summary.total)
 }
 
-fn readiness_gates(pod: &Value) -> String {
+pub fn status(pod: &Value) -> String {
+    Summary::of(pod).reason
+}
+
+pub fn restarts(pod: &Value, now: Timestamp) -> String {
+    Summary::of(pod).restarts.shown(now)
+}
+
+pub fn readiness_gates(pod: &Value) -> String {
     let gates = list(pod, "/spec/readinessGates");
     if gates.is_empty() {
         return "<none>".to_owned();

@@ -3,24 +3,20 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::printers::column::Cell::{At, Number, Of, Text};
-use crate::printers::column::{Column, column, wide};
 use crate::printers::duration::{parse, since};
 use crate::printers::read::{int, text};
 
-#[rustfmt::skip]
-pub static EVENT: &[Column] = &[
-    column("Last Seen", At(last_seen)),
-    column("Type", Text("/type")),
-    column("Reason", Text("/reason")),
-    column("Object", Of(target)),
-    wide("Subobject", Of(|event| either(event, "/involvedObject/fieldPath", "/regarding/fieldPath").to_owned())),
-    wide("Source", Of(source)),
-    column("Message", Of(|event| either(event, "/message", "/note").trim().to_owned())),
-    wide("First Seen", At(|event, now| since(first(event), now))),
-    wide("Count", Number(times)),
-    wide("Name", Text("/metadata/name")),
-];
+pub fn subobject(event: &Value) -> String {
+    either(event, "/involvedObject/fieldPath", "/regarding/fieldPath").to_owned()
+}
+
+pub fn message(event: &Value) -> String {
+    either(event, "/message", "/note").trim().to_owned()
+}
+
+pub fn first_seen(event: &Value, now: Timestamp) -> String {
+    since(first(event), now)
+}
 
 /// Returns the first of two timestamps that is set.
 fn time<'a>(event: &'a Value, names: [&str; 2]) -> Option<&'a Value> {
@@ -36,7 +32,7 @@ fn series(event: &Value) -> Option<&Value> {
     event.pointer("/series").filter(|series| series.is_object())
 }
 
-fn last_seen(event: &Value, now: Timestamp) -> String {
+pub fn last_seen(event: &Value, now: Timestamp) -> String {
     let last = match series(event) {
         Some(series) => series.pointer("/lastObservedTime"),
         None => time(event, ["/lastTimestamp", "/deprecatedLastTimestamp"]).or_else(|| first(event)),
@@ -45,12 +41,12 @@ fn last_seen(event: &Value, now: Timestamp) -> String {
 }
 
 /// Returns the number of occurrences; 1 for an event without a count.
-fn times(event: &Value) -> i64 {
+pub fn times(event: &Value) -> i64 {
     let single = || (int(event, "/count") + int(event, "/deprecatedCount")).max(1);
     series(event).map_or_else(single, |series| int(series, "/count"))
 }
 
-fn target(event: &Value) -> String {
+pub fn target(event: &Value) -> String {
     let kind = either(event, "/involvedObject/kind", "/regarding/kind").to_lowercase();
     match either(event, "/involvedObject/name", "/regarding/name") {
         "" => kind,
@@ -59,7 +55,7 @@ fn target(event: &Value) -> String {
 }
 
 /// Formats component and host, from the deprecated fields or else from the new fields.
-fn source(event: &Value) -> String {
+pub fn source(event: &Value) -> String {
     let component = match either(event, "/source/component", "/deprecatedSource/component") {
         "" => either(event, "/reportingComponent", "/reportingController"),
         component => component,

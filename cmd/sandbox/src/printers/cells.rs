@@ -5,16 +5,61 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::printers::columns::Cell::{self, At, Number, Of};
 use crate::printers::duration::{human, parse};
 use crate::printers::read::{condition, count, flag, int, list, scalar, terminating, text, text_or};
 use crate::printers::selector::plain;
+use crate::printers::{event, pod};
 
-pub fn entries(map: &Value) -> i64 {
+/// Returns the cell that `columns.txt` names; an empty cell for an unknown name.
+pub fn named(name: &str) -> Cell {
+    match name {
+        "binding-groups" => Of(|binding| subjects(binding, "Group")),
+        "binding-service-accounts" => Of(|binding| subjects(binding, "ServiceAccount")),
+        "binding-users" => Of(|binding| subjects(binding, "User")),
+        "claim-access-modes" => Of(claim_access_modes),
+        "claim-capacity" => Of(claim_capacity),
+        "claim-class" => Of(claim_class),
+        "claim-status" => Of(claim_status),
+        "config-map-entries" => Number(entries),
+        "controller" => Of(controller),
+        "cron-job-suspend" => Of(suspend),
+        "deployment-selector" => Of(plain_selector),
+        "event-count" => Number(event::times),
+        "event-first-seen" => At(event::first_seen),
+        "event-last-seen" => At(event::last_seen),
+        "event-message" => Of(event::message),
+        "event-object" => Of(event::target),
+        "event-source" => Of(event::source),
+        "event-subobject" => Of(event::subobject),
+        "job-completions" => Of(job_completions),
+        "job-duration" => At(job_duration),
+        "job-status" => Of(job_status),
+        "node-external-ip" => Of(|node| node_address(node, "ExternalIP")),
+        "node-internal-ip" => Of(|node| node_address(node, "InternalIP")),
+        "node-kernel" => Of(node_kernel),
+        "node-roles" => Of(node_roles),
+        "node-status" => Of(node_status),
+        "pod-readiness-gates" => Of(pod::readiness_gates),
+        "pod-ready" => Of(pod::ready),
+        "pod-restarts" => At(pod::restarts),
+        "pod-status" => Of(pod::status),
+        "quota-limits" => Of(|resources| quota(resources, true)),
+        "quota-requests" => Of(|resources| quota(resources, false)),
+        "ready-of-desired" => Of(ready_of_desired),
+        "role" => Of(role),
+        "service-external-ip" => Of(service_external),
+        "service-ports" => Of(service_ports),
+        _ => Of(|_| String::new()),
+    }
+}
+
+fn entries(map: &Value) -> i64 {
     let entries = count(map, "/data") + count(map, "/binaryData");
     i64::try_from(entries).unwrap_or(i64::MAX)
 }
 
-pub fn ready_of_desired(object: &Value) -> String {
+fn ready_of_desired(object: &Value) -> String {
     let (ready, desired) = (
         int(object, "/status/readyReplicas"),
         int(object, "/spec/replicas"),
@@ -22,12 +67,12 @@ pub fn ready_of_desired(object: &Value) -> String {
     format!("{ready}/{desired}")
 }
 
-pub fn plain_selector(object: &Value) -> String {
+fn plain_selector(object: &Value) -> String {
     plain(object.pointer("/spec/selector")).unwrap_or_else(|| "<invalid>".to_owned())
 }
 
 /// Formats the controller of a revision as `statefulset.apps/web`.
-pub fn controller(object: &Value) -> String {
+fn controller(object: &Value) -> String {
     let owners = list(object, "/metadata/ownerReferences");
     let Some(owner) = owners.iter().find(|owner| flag(owner, "/controller")) else {
         return "<none>".to_owned();
@@ -39,7 +84,7 @@ pub fn controller(object: &Value) -> String {
     }
 }
 
-pub fn node_status(node: &Value) -> String {
+fn node_status(node: &Value) -> String {
     let ready = match condition(node, "Ready") {
         "" => "Unknown",
         "True" => "Ready",
@@ -53,7 +98,7 @@ pub fn node_status(node: &Value) -> String {
 }
 
 /// Returns the sorted roles from the labels `node-role.kubernetes.io/<role>` and `kubernetes.io/role=<role>`.
-pub fn node_roles(node: &Value) -> String {
+fn node_roles(node: &Value) -> String {
     let labels = node.pointer("/metadata/labels").and_then(Value::as_object);
     let roles = labels
         .into_iter()
@@ -66,7 +111,7 @@ pub fn node_roles(node: &Value) -> String {
     or_none(&roles.into_iter().collect::<Vec<_>>().join(","))
 }
 
-pub fn node_address(node: &Value, kind: &str) -> String {
+fn node_address(node: &Value, kind: &str) -> String {
     let addresses = list(node, "/status/addresses");
     let found = addresses.iter().find(|address| text(address, "/type") == kind);
     found
@@ -74,7 +119,7 @@ pub fn node_address(node: &Value, kind: &str) -> String {
         .to_owned()
 }
 
-pub fn node_kernel(node: &Value) -> String {
+fn node_kernel(node: &Value) -> String {
     let kernel = text_or(node, "/status/nodeInfo/kernelVersion", "<unknown>");
     match text(node, "/status/nodeInfo/architecture") {
         "" => kernel.to_owned(),
@@ -82,7 +127,7 @@ pub fn node_kernel(node: &Value) -> String {
     }
 }
 
-pub fn service_external(service: &Value) -> String {
+fn service_external(service: &Value) -> String {
     let mut addresses: Vec<&str> = Vec::new();
     let none = match text(service, "/spec/type") {
         "ClusterIP" | "NodePort" => "<none>",
@@ -104,7 +149,7 @@ pub fn service_external(service: &Value) -> String {
     }
 }
 
-pub fn service_ports(service: &Value) -> String {
+fn service_ports(service: &Value) -> String {
     let ports = list(service, "/spec/ports").iter().map(|port| {
         let (number, protocol) = (int(port, "/port"), text(port, "/protocol"));
         match int(port, "/nodePort") {
@@ -115,7 +160,7 @@ pub fn service_ports(service: &Value) -> String {
     or_none(&ports.collect::<Vec<_>>().join(","))
 }
 
-pub fn claim_status(claim: &Value) -> String {
+fn claim_status(claim: &Value) -> String {
     if terminating(claim) {
         return "Terminating".to_owned();
     }
@@ -126,14 +171,14 @@ fn is_bound(claim: &Value) -> bool {
     !text(claim, "/spec/volumeName").is_empty()
 }
 
-pub fn claim_capacity(claim: &Value) -> String {
+fn claim_capacity(claim: &Value) -> String {
     if !is_bound(claim) {
         return String::new();
     }
     scalar(claim, "/status/capacity/storage").unwrap_or_else(|| "0".to_owned())
 }
 
-pub fn claim_access_modes(claim: &Value) -> String {
+fn claim_access_modes(claim: &Value) -> String {
     const SHORT: [(&str, &str); 4] = [
         ("ReadWriteOnce", "RWO"),
         ("ReadOnlyMany", "ROX"),
@@ -150,7 +195,7 @@ pub fn claim_access_modes(claim: &Value) -> String {
     present.map(|(_, short)| *short).collect::<Vec<_>>().join(",")
 }
 
-pub fn claim_class(claim: &Value) -> String {
+fn claim_class(claim: &Value) -> String {
     let annotation = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
     let annotated = claim.pointer(annotation).and_then(Value::as_str);
     annotated
@@ -159,7 +204,7 @@ pub fn claim_class(claim: &Value) -> String {
 }
 
 /// Formats used and hard amounts of a quota, either of its limits or of all other resources.
-pub fn quota(quota: &Value, limits: bool) -> String {
+fn quota(quota: &Value, limits: bool) -> String {
     let hard = quota.pointer("/status/hard").and_then(Value::as_object);
     let names: BTreeSet<&String> = hard.into_iter().flat_map(|map| map.keys()).collect();
     let amount = |of: &str, name: &str| {
@@ -173,7 +218,7 @@ pub fn quota(quota: &Value, limits: bool) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-pub fn role(binding: &Value) -> String {
+fn role(binding: &Value) -> String {
     format!(
         "{}/{}",
         text(binding, "/roleRef/kind"),
@@ -181,7 +226,7 @@ pub fn role(binding: &Value) -> String {
     )
 }
 
-pub fn subjects(binding: &Value, kind: &str) -> String {
+fn subjects(binding: &Value, kind: &str) -> String {
     let subjects = list(binding, "/subjects").iter();
     let of_kind = subjects.filter(|subject| text(subject, "/kind") == kind);
     let shown = of_kind.map(|subject| match kind {
@@ -191,7 +236,7 @@ pub fn subjects(binding: &Value, kind: &str) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-pub fn job_status(job: &Value) -> String {
+fn job_status(job: &Value) -> String {
     let is = |kind: &&str| condition(job, kind) == "True";
     let ended = ["Complete", "Failed"].iter().find(|kind| is(kind));
     let deleted = terminating(job).then_some(&"Terminating");
@@ -204,7 +249,7 @@ pub fn job_status(job: &Value) -> String {
     (*status.unwrap_or(&"Running")).to_owned()
 }
 
-pub fn job_completions(job: &Value) -> String {
+fn job_completions(job: &Value) -> String {
     let succeeded = int(job, "/status/succeeded");
     let desired = job.pointer("/spec/completions").and_then(Value::as_i64);
     match (desired, int(job, "/spec/parallelism")) {
@@ -214,7 +259,7 @@ pub fn job_completions(job: &Value) -> String {
     }
 }
 
-pub fn job_duration(job: &Value, now: Timestamp) -> String {
+fn job_duration(job: &Value, now: Timestamp) -> String {
     let Some(start) = parse(job.pointer("/status/startTime")) else {
         return String::new();
     };
@@ -222,7 +267,7 @@ pub fn job_duration(job: &Value, now: Timestamp) -> String {
     human(end.duration_since(start).as_secs())
 }
 
-pub fn suspend(cron_job: &Value) -> String {
+fn suspend(cron_job: &Value) -> String {
     let suspend = cron_job.pointer("/spec/suspend").and_then(Value::as_bool);
     match suspend {
         Some(true) => "True",
