@@ -67,7 +67,8 @@ impl Quantity {
             .unwrap_or(unsigned.len());
         let (number, suffix) = unsigned.split_at(number_ends);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if number.is_empty() || fraction.contains('.') || !is_suffix(suffix) {
+        // The server reads a suffix alone as zero.
+        if unsigned.is_empty() || fraction.contains('.') || !is_suffix(suffix) {
             return Err(FORMAT);
         }
         let (form, power) = read_suffix(suffix)?;

@@ -54,31 +54,30 @@ impl ApiError {
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
-        let mut details = serde_json::Map::new();
+        self.details = Some(Box::new(json!({})));
         for (key, value) in [("name", name), ("group", group), ("kind", kind)] {
             if !value.is_empty() {
-                details.insert(key.to_owned(), value.into());
+                self = self.with_detail(key, value);
             }
         }
-        self.details = Some(Box::new(Value::Object(details)));
         self
     }
 
-    fn with_causes(mut self, causes: Vec<Value>) -> Self {
+    fn with_detail(mut self, key: &str, value: impl Into<Value>) -> Self {
         let details = self.details.get_or_insert_with(|| Box::new(json!({})));
-        if let Some(map) = details.as_object_mut() {
-            map.insert("causes".to_owned(), causes.into());
-        }
+        crate::registry::json::set(details, key, value);
         self
     }
 
-    fn retrying(mut self, seconds: u32) -> Self {
-        let details = self.details.get_or_insert_with(|| Box::new(json!({})));
-        if let Some(map) = details.as_object_mut() {
-            map.insert("retryAfterSeconds".to_owned(), seconds.into());
+    fn with_causes(self, causes: Vec<Value>) -> Self {
+        self.with_detail("causes", causes)
+    }
+
+    fn retrying(self, seconds: u32) -> Self {
+        Self {
+            retry_after: Some(seconds),
+            ..self.with_detail("retryAfterSeconds", seconds)
         }
-        self.retry_after = Some(seconds);
-        self
     }
 
     /// Returns 404 `NotFound`: the object does not exist.
@@ -105,29 +104,16 @@ impl ApiError {
         } else {
             ""
         };
-        Self::new(
-            409,
-            "AlreadyExists",
-            format!("{prefix}{} {name:?} already exists", res.qualified()),
-        )
-        .about(&res.group, &res.plural, name)
+        let message = format!("{prefix}{} {name:?} already exists", res.qualified());
+        Self::new(409, "AlreadyExists", message).about(&res.group, &res.plural, name)
     }
 
     /// Returns 409 `AlreadyExists` for an object with a `generateName`: its name, generated or given, exists.
     #[must_use]
     pub fn generate_name_conflict(res: &Resource, name: &str, being_deleted: bool) -> Self {
-        let prefix = if being_deleted {
-            "object is being deleted: "
-        } else {
-            ""
-        };
-        let message = format!(
-            "{prefix}{} {name:?} already exists, the server was not able to generate a unique name for the object",
-            res.qualified()
-        );
-        Self::new(409, "AlreadyExists", message)
-            .about(&res.group, &res.plural, name)
-            .retrying(1)
+        let mut error = Self::already_exists(res, name, being_deleted).retrying(1);
+        error.message += ", the server was not able to generate a unique name for the object";
+        error
     }
 
     /// Returns 409 Conflict: the state of the object contradicts the request.
@@ -139,11 +125,7 @@ impl ApiError {
     /// Returns 409 Conflict for a kind that is not a stored resource, such as `TokenRequest`.
     #[must_use]
     pub fn conflict_as(group: &str, kind: &str, name: &str, why: &str) -> Self {
-        let qualified = if group.is_empty() {
-            kind.to_owned()
-        } else {
-            format!("{kind}.{group}")
-        };
+        let qualified = qualified(group, kind);
         let message = format!("Operation cannot be fulfilled on {qualified} {name:?}: {why}");
         Self::new(409, "Conflict", message).about(group, kind, name)
     }
@@ -169,17 +151,19 @@ impl ApiError {
     /// Returns 422 Invalid: the object has invalid fields.
     #[must_use]
     pub fn invalid(res: &Resource, name: &str, errors: &[FieldError]) -> Self {
-        Self::invalid_kind(&res.group, &res.kind, name, errors)
+        // The server validates events of both groups in the form of the core group.
+        let group = if res.collection == "events" {
+            ""
+        } else {
+            &res.group
+        };
+        Self::invalid_kind(group, &res.kind, name, errors)
     }
 
     /// Returns 422 Invalid for a kind that is not a stored resource, such as `DeleteOptions`.
     #[must_use]
     pub fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let qualified = if group.is_empty() {
-            kind.to_owned()
-        } else {
-            format!("{kind}.{group}")
-        };
+        let qualified = qualified(group, kind);
         let shown: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let message = match shown.as_slice() {
             [] => format!("{qualified} {name:?} is invalid"),
@@ -222,22 +206,10 @@ impl ApiError {
     /// Returns 403 Forbidden for a resource that the server need not serve. An empty `resource` means a non-resource URL.
     #[must_use]
     pub fn forbidden_as(group: &str, resource: &str, name: &str, why: &str) -> Self {
-        let qualified = match (resource, group) {
-            ("", _) => String::new(),
-            (_, "") => format!("{resource} "),
-            _ => format!("{resource}.{group} "),
-        };
-        let message = if name.is_empty() || resource.is_empty() {
-            format!(
-                "{qualified}{}: {why}",
-                if resource.is_empty() {
-                    "forbidden"
-                } else {
-                    "is forbidden"
-                }
-            )
-        } else {
-            format!("{qualified}{name:?} is forbidden: {why}")
+        let message = match (resource, name) {
+            ("", _) => format!("forbidden: {why}"),
+            (_, "") => format!("{} is forbidden: {why}", qualified(group, resource)),
+            _ => format!("{} {name:?} is forbidden: {why}", qualified(group, resource)),
         };
         Self::new(403, "Forbidden", message).about(group, resource, name)
     }
@@ -381,24 +353,31 @@ impl ApiError {
     /// Returns the `Status` object for the response body.
     #[must_use]
     pub fn to_status(&self) -> Value {
-        let mut metadata = json!({});
-        if let (Some(map), Some(token)) = (metadata.as_object_mut(), &self.continue_token) {
-            map.insert("continue".to_owned(), (**token).into());
-        }
         let mut status = json!({
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": metadata,
+            "metadata": {},
             "status": "Failure",
             "message": self.message,
             "code": self.code,
         });
-        if let (Some(map), false) = (status.as_object_mut(), self.reason.is_empty()) {
-            map.insert("reason".to_owned(), self.reason.as_ref().into());
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = (**token).into();
         }
-        if let (Some(map), Some(details)) = (status.as_object_mut(), &self.details) {
-            map.insert("details".to_owned(), Value::clone(details));
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.as_ref().into();
+        }
+        if let Some(details) = &self.details {
+            status["details"] = Value::clone(details);
         }
         status
+    }
+}
+
+/// `pods` or `deployments.apps`
+fn qualified(group: &str, resource: &str) -> String {
+    match group {
+        "" => resource.to_owned(),
+        group => format!("{resource}.{group}"),
     }
 }

@@ -235,4 +235,23 @@ impl Operator {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::JsonPath;
+
+    #[test]
+    fn malformed_path_is_rejected() {
+        for text in [
+            ".a[",
+            ".a[x]",
+            ".a[1:2:3:4]",
+            ".a[?(@.b]",
+            ".a[?(@.b=1)]",
+            "....a",
+            "a",
+            ".a}",
+            "'a'",
+        ] {
+            assert_eq!(JsonPath::parse(text), None, "{text}");
+        }
+    }
+}

@@ -64,14 +64,6 @@ pub(crate) fn created(qualified: &str, fields: Value) -> Value {
     obj
 }
 
-/// Errors of creating it.
-pub(crate) fn create_errors(qualified: &str, fields: Value) -> Vec<String> {
-    texts(&crate::registry::validate_create(
-        &resource(qualified),
-        &created(qualified, fields),
-    ))
-}
-
 /// Stores the first object, then updates it to the second; returns what would be stored, and the errors.
 pub(crate) fn updated(qualified: &str, old: Value, new: Value) -> (Value, Vec<String>) {
     let res = resource(qualified);

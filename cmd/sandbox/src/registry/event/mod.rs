@@ -3,9 +3,6 @@
 mod convert;
 mod validate;
 
-#[cfg(test)]
-mod tests;
-
 use crate::registry::Rules;
 
 pub(crate) use convert::{from_core, to_core};

@@ -6,6 +6,7 @@ use crate::admission::dispatcher::Dispatcher;
 use crate::endpoints::delete::DeleteOptions;
 use crate::endpoints::{Api, Body, Call, Reply};
 use crate::field::FieldError;
+use crate::registry::json::{list, section, set, text, with};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::{meta, schema, selector};
@@ -78,11 +79,16 @@ impl Api {
         if !dry_run {
             let marked = self.mutate(&call.res, &call.namespace, call.name(), false, |pod| {
                 crate::endpoints::delete::check_preconditions(&call.res, pod, &options)?;
-                let mut condition =
-                    json!({"type": "DisruptionTarget", "status": "True", "lastTransitionTime": now});
-                condition["reason"] = "EvictionByEvictionAPI".into();
-                condition["message"] = "Eviction API: evicting".into();
-                set_condition(pod, condition);
+                set_condition(
+                    pod,
+                    json!({
+                        "type": "DisruptionTarget",
+                        "status": "True",
+                        "lastTransitionTime": now,
+                        "reason": "EvictionByEvictionAPI",
+                        "message": "Eviction API: evicting",
+                    }),
+                );
                 Ok(())
             })?;
             if options.resource_version.is_some() {
@@ -149,20 +155,25 @@ fn spend(name: &str, budget: &mut Value, pod: &str, now: &str) -> Result<()> {
         );
         return Err(ApiError::disruption_budget(NO_DISRUPTION, &cause, None));
     }
-    meta::set_path(budget, "status.disruptionsAllowed", (allowed - 1).into());
-    let mut disrupted = budget["status"]["disruptedPods"]
-        .as_object()
-        .cloned()
-        .unwrap_or_default();
-    disrupted.insert(pod.to_owned(), now.into());
-    meta::set_path(budget, "status.disruptedPods", disrupted.into());
+    let generation = number("status.observedGeneration");
+    with(budget, "status", |status| {
+        set(status, "disruptionsAllowed", allowed - 1);
+        if let Some(disrupted) = section(status, "disruptedPods") {
+            set(disrupted, pod, now);
+        }
+    });
     if allowed == 1 {
-        let mut condition =
-            json!({"type": "DisruptionAllowed", "status": "False", "lastTransitionTime": now});
-        condition["reason"] = "InsufficientPods".into();
-        condition["message"] = "".into();
-        condition["observedGeneration"] = budget["status"]["observedGeneration"].clone();
-        set_condition(budget, condition);
+        set_condition(
+            budget,
+            json!({
+                "type": "DisruptionAllowed",
+                "status": "False",
+                "lastTransitionTime": now,
+                "reason": "InsufficientPods",
+                "message": "",
+                "observedGeneration": generation,
+            }),
+        );
     }
     Ok(())
 }
@@ -182,10 +193,7 @@ fn assign(res: &Resource, pod: &mut Value, node: &str, binding: &Value, now: &st
     if let Some(present) = pod["spec"]["nodeName"].as_str().filter(|n| !n.is_empty()) {
         return refuse(format!("pod {name} is already assigned to node {present:?}"));
     }
-    if pod["spec"]["schedulingGates"]
-        .as_array()
-        .is_some_and(|gates| !gates.is_empty())
-    {
+    if !list(&pod["spec"]["schedulingGates"]).is_empty() {
         return refuse(format!("pod {name} has non-empty .spec.schedulingGates"));
     }
     meta::set_path(pod, "spec.nodeName", node.into());
@@ -205,10 +213,7 @@ fn assign(res: &Resource, pod: &mut Value, node: &str, binding: &Value, now: &st
 
 /// Sets a condition. Updates its `lastTransitionTime` only if the status changes.
 fn set_condition(object: &mut Value, mut condition: Value) {
-    let mut conditions = object["status"]["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
+    let mut conditions = list(&object["status"]["conditions"]).to_vec();
     match conditions.iter_mut().find(|c| c["type"] == condition["type"]) {
         Some(present) => {
             if present["status"] == condition["status"] {
@@ -226,19 +231,12 @@ fn set_condition(object: &mut Value, mut condition: Value) {
 
 /// Reports whether the eviction of a pod does not count as a disruption.
 fn already_disrupted(pod: &Value) -> bool {
-    meta::is_terminating(pod)
-        || matches!(
-            pod["status"]["phase"].as_str(),
-            Some("Succeeded" | "Failed" | "Pending")
-        )
+    meta::is_terminating(pod) || matches!(text(&pod["status"]["phase"]), "Succeeded" | "Failed" | "Pending")
 }
 
 fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array();
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|c| c["type"] == "Ready" && c["status"] == "True")
+    let mut conditions = list(&pod["status"]["conditions"]).iter();
+    conditions.any(|c| c["type"] == "Ready" && c["status"] == "True")
 }
 
 /// Reports whether the budget allows the eviction of pods that are not ready.
