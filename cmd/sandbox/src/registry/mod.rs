@@ -147,11 +147,9 @@ pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {
     let rules = rules_of(res);
     let mut errors = meta::validate(&obj["metadata"], res.namespaced, rules.name);
     validate_finalizers(res, obj, &mut errors);
-    if res.custom.is_none() {
-        declarative::validate(res, obj, &mut errors);
-        if rules.status_on_create {
-            declarative::validate_status(res, obj, &mut errors);
-        }
+    declarative::validate(res, obj, &mut errors);
+    if rules.status_on_create {
+        declarative::validate_status(res, obj, &mut errors);
     }
     (rules.validate)(obj, &mut errors);
     (rules.validate_create)(obj, &mut errors);
@@ -164,9 +162,7 @@ pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {
 pub fn validate_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
     let rules = rules_of(res);
     let mut errors = validate_metadata_update(res, old, new, rules.name_on_update);
-    if res.custom.is_none() {
-        declarative::validate(res, new, &mut errors);
-    }
+    declarative::validate(res, new, &mut errors);
     (rules.validate)(new, &mut errors);
     (rules.validate_update)(old, new, &mut errors);
     crate::apiextensions::custom::validate_update(res, old, new, &mut errors);
@@ -177,9 +173,7 @@ pub fn validate_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldErr
 #[must_use]
 pub fn validate_status(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = validate_metadata_update(res, old, new, names::segment_name);
-    if res.custom.is_none() {
-        declarative::validate_status(res, new, &mut errors);
-    }
+    declarative::validate_status(res, new, &mut errors);
     (rules_of(res).validate_status)(old, new, &mut errors);
     crate::apiextensions::custom::validate_status(res, old, new, &mut errors);
     distinct(errors)

@@ -56,10 +56,16 @@ struct Field {
     shown_object: bool,
     /// A pointer, whose zero value differs from an absent field.
     pointer: bool,
-    required: bool,
-    /// The API requires the field, and `rules.txt` does not mention it. The server validates no such field of a status.
-    required_by_type: bool,
+    required: Required,
     checks: Vec<(Check, AppliesTo)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Required {
+    No,
+    /// The API requires the field, and `rules.txt` does not mention it. The server validates no such field of a status.
+    ByType,
+    Always,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,15 +103,8 @@ pub(super) fn default(res: &Resource, object: &mut Value) {
 /// Validates an object without its metadata and status.
 pub(super) fn validate(res: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
     if let Some(kind) = TYPES.kind(res) {
-        TYPES.validate(
-            kind,
-            object,
-            &Path::Root,
-            &mut Walk {
-                errors,
-                of_status: false,
-            },
-        );
+        let of_status = false;
+        TYPES.validate(kind, object, &Path::Root, &mut Walk { errors, of_status });
     }
 }
 
@@ -114,15 +113,12 @@ pub(super) fn validate_status(res: &Resource, object: &Value, errors: &mut Vec<F
     let kind = TYPES.kind(res).and_then(|kind| TYPES.types.get(kind));
     let status = kind.and_then(|kind| kind.fields.iter().find(|field| field.name == "status"));
     if let Some(status) = status {
-        let mut walk = Walk {
-            errors,
-            of_status: true,
-        };
+        let (path, of_status) = (Path::Root.key("status"), true);
         TYPES.validate_field(
             &status.shape,
             &object["status"],
-            &Path::Root.key("status"),
-            &mut walk,
+            &path,
+            &mut Walk { errors, of_status },
         );
     }
 }
@@ -133,7 +129,11 @@ struct Walk<'a> {
 }
 
 impl Types {
+    /// Returns the type of a built-in kind.
     fn kind(&self, res: &Resource) -> Option<usize> {
+        if res.custom.is_some() {
+            return None;
+        }
         let kind = schema::builtin(&res.api_version(), &res.kind)?;
         self.by_name.get(kind.short_name()).copied()
     }
@@ -162,7 +162,9 @@ impl Types {
         match (shape, value) {
             (Shape::Object(ty), value) => self.default(*ty, value),
             (Shape::List(shape), Value::Array(items)) => {
-                items.iter_mut().for_each(|item| self.default_field(shape, item));
+                for item in items {
+                    self.default_field(shape, item);
+                }
             }
             _ => {}
         }
@@ -177,9 +179,9 @@ impl Types {
             let value = &object[field.name];
             let path = path.key(field.name);
             let unset = field.is_unset(value);
-            let required_by_type = field.required_by_type && !walk.of_status;
+            let required_by_type = field.required == Required::ByType && !walk.of_status;
             let scalar = matches!(field.shape, Shape::Scalar);
-            if unset && (field.required || (required_by_type && scalar)) {
+            if unset && (field.required == Required::Always || (required_by_type && scalar)) {
                 walk.errors.required(&path, "");
             }
             for (check, applies) in &field.checks {
@@ -214,14 +216,13 @@ fn compile() -> Types {
     let rules = parse_rules(include_str!("rules.txt"));
     // The strategy of CRDs has rules of its own, and metadata has the same rules everywhere.
     let skipped = |name: &str| name.starts_with("apiextensions.") || name == "meta.v1.ObjectMeta";
-    let names = generated::types().keys().copied().filter(|name| !skipped(name));
-    let by_name: BTreeMap<_, _> = names.enumerate().map(|(index, name)| (name, index)).collect();
+    let names = generated::types().keys().enumerate();
+    let by_name: BTreeMap<_, _> = names.map(|(index, name)| (*name, index)).collect();
     let mut types: Vec<Type> = by_name
         .keys()
         .map(|name| {
-            let fields = generated::types()
-                .get(name)
-                .map_or(&[] as &[_], |data| &data.fields);
+            let data = generated::types().get(name).filter(|_| !skipped(name));
+            let fields = data.map_or(&[] as &[_], |data| &data.fields);
             let fields = fields.iter().map(|field| {
                 let rules = rules.get(&(*name, field.name));
                 compile_field(field, rules.map(Vec::as_slice), &by_name)
@@ -269,8 +270,7 @@ impl Field {
     fn has_rules(&self) -> bool {
         self.default.is_some()
             || self.shown_object
-            || self.required
-            || self.required_by_type
+            || self.required != Required::No
             || !self.checks.is_empty()
     }
 }
@@ -300,15 +300,15 @@ fn compile_field(
     by_name: &BTreeMap<&'static str, usize>,
 ) -> Field {
     let shape = shape_of(data.ty, by_name);
+    // The server reads an absent number as zero.
+    let has_form = matches!(data.ty, "string" | "bytes") || !matches!(shape, Shape::Scalar);
+    let by_type = data.required && rules.is_none() && has_form;
     let mut field = Field {
         name: data.name,
         shown_object: data.shown && matches!(shape, Shape::Object(_)),
         pointer: data.keeps_zero && !data.shown,
         default: data.default.and_then(|json| serde_json::from_str(json).ok()),
-        required: false,
-        required_by_type: data.required
-            && rules.is_none()
-            && (matches!(data.ty, "string" | "bytes") || !matches!(shape, Shape::Scalar)),
+        required: if by_type { Required::ByType } else { Required::No },
         shape,
         checks: Vec::new(),
     };
@@ -318,7 +318,7 @@ fn compile_field(
             continue;
         }
         match *rule {
-            "required" => field.required = true,
+            "required" => field.required = Required::Always,
             "optional" => {}
             rule => {
                 let (word, applies) = match rule.strip_suffix('!') {
