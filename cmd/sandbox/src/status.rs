@@ -151,18 +151,17 @@ impl ApiError {
     /// Returns 422 Invalid: the object has invalid fields.
     #[must_use]
     pub fn invalid(res: &Resource, name: &str, errors: &[FieldError]) -> Self {
-        // The server validates events of both groups in the form of the core group.
-        let group = if res.collection == "events" {
-            ""
-        } else {
-            &res.group
-        };
-        Self::invalid_kind(group, &res.kind, name, errors)
+        Self::invalid_kind(&res.group, &res.kind, name, errors)
     }
 
     /// Returns 422 Invalid for a kind that is not a stored resource, such as `DeleteOptions`.
     #[must_use]
     pub fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        // The server validates events of both groups in the form of the core group.
+        let group = match group {
+            "events.k8s.io" => "",
+            _ => group,
+        };
         let qualified = qualified(group, kind);
         let shown: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let message = match shown.as_slice() {
