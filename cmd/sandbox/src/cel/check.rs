@@ -6,8 +6,6 @@ use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue};
 
 use crate::apiextensions::structural::node::Node;
-use crate::cel::authorizer;
-use crate::cel::authorizer::Kind;
 use crate::cel::declarations::function;
 use crate::cel::declarations::operator;
 use crate::cel::eval::type_named;
@@ -92,14 +90,6 @@ impl<'n> Checker<'n> {
             },
             Expr::Select(select) => {
                 let operand = self.infer(&select.operand)?;
-                // A variable with a dot in its name.
-                if matches!(&select.operand.expr, Expr::Ident(_))
-                    && matches!(operand, Ty::Authority(Kind::Authorizer))
-                    && select.field == "requestResource"
-                    && !select.test
-                {
-                    return Ok(Ty::Authority(Kind::Resource));
-                }
                 let ty = selected(&operand, &select.field)?;
                 Ok(if select.test { Ty::Bool } else { ty })
             }
@@ -201,9 +191,7 @@ impl<'n> Checker<'n> {
             args.push(self.infer(arg)?);
         }
         let operands: Vec<&Ty<'n>> = target.iter().chain(&args).collect();
-        if let Some(Ty::Authority(kind)) = &target {
-            authorizer::function(*kind, name, &operands)
-        } else if namespace.is_none() && name.starts_with(['_', '@', '!', '-']) {
+        if namespace.is_none() && name.starts_with(['_', '@', '!', '-']) {
             operator(name, &operands)
         } else {
             function(name, namespace, target.is_some(), &operands)
@@ -252,7 +240,6 @@ fn selected<'n>(operand: &Ty<'n>, field: &str) -> Result<Ty<'n>, String> {
         Ty::Object(node, resource) => Ty::field(node, *resource, &unescape(field)).ok_or_else(undefined),
         Ty::Metadata if matches!(field, "name" | "generateName") => Ok(Ty::Text),
         Ty::Metadata => Err(undefined()),
-        Ty::Authority(kind) => Err(format!("unexpected failed resolution of '{}'", kind.name())),
         Ty::Optional(inner) => Ok(Ty::Optional(Box::new(selected(inner, field)?))),
         other => Err(format!(
             "type '{}' does not support field selection",

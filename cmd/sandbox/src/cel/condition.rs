@@ -1,10 +1,10 @@
-//! Match conditions of admission webhooks: expressions over the request and its objects.
+//! Match conditions of admission webhooks: expressions over the request and its objects. The variable `authorizer` is not
+//! declared, so that an expression that uses it is rejected.
 
 use kube_cel::cel::IdedExpr;
 use serde_json::{Value, json};
 
 use crate::apiextensions::structural::node::Node;
-use crate::cel::authorizer::{Authority, Authorizer, Kind};
 use crate::cel::check::infer_in;
 use crate::cel::eval::{Budget, EvalError, Scope};
 use crate::cel::types::Ty;
@@ -52,7 +52,6 @@ pub fn check_condition(text: &str) -> Result<(), String> {
         ("object".to_owned(), Ty::Dyn),
         ("oldObject".to_owned(), Ty::Dyn),
         ("request".to_owned(), request),
-        ("authorizer".to_owned(), Ty::Authority(Kind::Authorizer)),
     ];
     let found = infer_in(&expression, scope).map_err(|why| failed(&why))?;
     match found {
@@ -96,21 +95,13 @@ pub fn conditions(
     object: Option<&Value>,
     old: Option<&Value>,
     request: &Value,
-    authorizer: &dyn Authorizer,
 ) -> MatchResult {
     let mut left = CONDITIONS_LIMIT;
     let mut errors = Vec::new();
     for condition in conditions {
         let limit = CALL_LIMIT.min(left);
         let mut budget = Budget::new(limit);
-        let outcome = evaluate(
-            &condition.expression,
-            object,
-            old,
-            request,
-            authorizer,
-            &mut budget,
-        );
+        let outcome = evaluate(&condition.expression, object, old, request, &mut budget);
         left -= limit - budget.left();
         match outcome {
             Ok(Val::Bool(true)) => {}
@@ -135,19 +126,13 @@ fn evaluate<'a>(
     object: Option<&'a Value>,
     old: Option<&'a Value>,
     request: &'a Value,
-    authorizer: &'a dyn Authorizer,
     budget: &mut Budget,
 ) -> eval::Result<Val<'a>> {
     let of = |value: Option<&'a Value>| value.map_or(Val::Null, |value| Val::of(value, None));
-    let authorizer = Scope {
-        name: "authorizer",
-        value: Authority::variable(authorizer),
-        outer: None,
-    };
     let request = Scope {
         name: "request",
         value: of(Some(request)),
-        outer: Some(&authorizer),
+        outer: None,
     };
     let old = Scope {
         name: "oldObject",

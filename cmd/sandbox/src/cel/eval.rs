@@ -270,7 +270,6 @@ fn field<'a>(operand: &Val<'a>, name: &str) -> Result<Val<'a>> {
                 None => Err(EvalError::NoSuchKey(name.into_owned())),
             }
         }
-        Val::Authority(authority) => authority.field(name),
         Val::Map(_) => operate::lookup(operand, &Val::text(name.to_owned()))?
             .ok_or_else(|| EvalError::NoSuchKey(name.to_owned())),
         _ => Err(EvalError::Overload),

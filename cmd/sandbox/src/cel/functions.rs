@@ -14,9 +14,6 @@ pub(crate) fn call<'a>(
     args: &[Val<'a>],
     budget: &mut Budget,
 ) -> Result<Val<'a>> {
-    if let Some(Val::Authority(authority)) = target {
-        return authority.call(name, args, budget);
-    }
     match (namespace, target, name, args) {
         (None, None, operators::LOGICAL_NOT, [Val::Bool(b)]) => Ok(Val::Bool(!b)),
         (None, None, operators::NEGATE, [Val::Int(n)]) => {

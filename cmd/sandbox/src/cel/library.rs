@@ -75,7 +75,7 @@ fn to_library(value: &Val<'_>) -> Result<Value, EvalError> {
         Val::Double(n) => Value::Float(*n),
         Val::Text(text) => Value::String(Arc::new(text.to_string())),
         Val::Other(value) => value.clone(),
-        Val::Type(_) | Val::Optional(_) | Val::Authority(_) | Val::Failed(_) => {
+        Val::Type(_) | Val::Optional(_) | Val::Failed(_) => {
             return Err(EvalError::Overload);
         }
         Val::List(_) | Val::Map(_) | Val::Json(..) => {

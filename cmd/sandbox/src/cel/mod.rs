@@ -8,7 +8,6 @@
 //! `kube-cel` provides the parser and the library of functions. Its validator is not used: it has no budget, no types, no
 //! optional syntax, compares list items by index, and rejects unchanged values.
 
-pub(crate) mod authorizer;
 pub(crate) mod check;
 pub(crate) mod condition;
 pub(crate) mod declarations;
@@ -34,7 +33,6 @@ use crate::field::{FieldError, Wrong};
 use eval::{Budget, EvalError, Scope};
 use value::Val;
 
-pub use authorizer::Authorizer;
 pub(crate) use check::check;
 pub use condition::{Condition, MatchResult, check_condition, conditions};
 pub(crate) use path::field_path;

@@ -1,7 +1,6 @@
 //! CEL types, as far as the schema declares them.
 
 use crate::apiextensions::structural::node::{Node, Type};
-use crate::cel::authorizer::Kind;
 
 /// A type; [`Ty::Dyn`] is an unknown one.
 #[derive(Debug, Clone)]
@@ -22,8 +21,6 @@ pub(crate) enum Ty<'n> {
     /// An object, and whether it is a whole resource.
     Object(&'n Node, bool),
     Optional(Box<Self>),
-    /// A value of the authorizer library.
-    Authority(Kind),
     /// The metadata of a resource, of which rules see name and generateName.
     Metadata,
 }
@@ -91,7 +88,6 @@ impl Ty<'_> {
             Self::Map(values) => format!("map(string, {})", values.name()),
             Self::Object(..) | Self::Metadata => "object".to_owned(),
             Self::Optional(inner) => format!("optional_type({})", inner.name()),
-            Self::Authority(kind) => kind.name().to_owned(),
         }
     }
 
@@ -114,7 +110,6 @@ impl Ty<'_> {
                     | Self::Map(_)
             ),
             (Self::Object(..) | Self::Map(_), Self::Object(..) | Self::Map(_)) => true,
-            (Self::Authority(a), Self::Authority(b)) => a == b,
             (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
         }
     }

@@ -7,7 +7,6 @@ use kube_cel::cel;
 use serde_json::Value;
 
 use crate::apiextensions::structural::node::{Node, Type};
-use crate::cel::authorizer::Authority;
 use crate::cel::eval::EvalError;
 use crate::cel::library;
 
@@ -29,8 +28,6 @@ pub(crate) enum Val<'a> {
     Type(String),
     /// A value of the library: a timestamp, bytes, a quantity, an address.
     Other(cel::Value),
-    /// A value of the authorizer library.
-    Authority(Rc<Authority<'a>>),
     /// The error of a loop step, which a later step may absorb.
     Failed(EvalError),
 }
@@ -142,7 +139,7 @@ impl<'a> Val<'a> {
             Self::Other(cel::Value::Timestamp(_)) => "google.protobuf.Timestamp",
             Self::Other(cel::Value::Duration(_)) => "google.protobuf.Duration",
             Self::Other(cel::Value::Opaque(opaque)) => return opaque.runtime_type_name().to_owned(),
-            Self::Other(_) | Self::Authority(_) | Self::Failed(_) => "dyn",
+            Self::Other(_) | Self::Failed(_) => "dyn",
         };
         name.to_owned()
     }

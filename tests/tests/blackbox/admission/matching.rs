@@ -19,7 +19,6 @@ pub fn tests() -> Vec<Test> {
         test!(match_policy_equivalent_converts_other_versions),
         test!(match_conditions_select_requests).since(1, 30),
         test!(match_condition_errors_follow_failure_policy).since(1, 30),
-        test!(match_conditions_check_authorizer).since(1, 30),
         test!(webhook_configurations_are_exempt),
         test!(deleted_configuration_calls_no_webhook),
     ]
@@ -292,90 +291,6 @@ async fn match_conditions_select_requests(c: Cluster) {
     let deleted = c.api().delete(&path, ()).await;
     // The condition `labelled` fails: a deletion has no object.
     deleted.expect_error(403, "Forbidden");
-}
-
-async fn match_conditions_check_authorizer(c: Cluster) {
-    let ns = c.namespace().await;
-    let base = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}");
-    let rules = json!([
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
-        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": ["known"]},
-    ]);
-    let role = json!({"metadata": {"name": "writer"}, "rules": rules});
-    c.create(&format!("{base}/roles"), role).await;
-    let user = format!("writer-{ns}");
-    let binding = json!({
-        "metadata": {"name": "writer"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "writer"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
-    });
-    c.create(&format!("{base}/rolebindings"), binding).await;
-    let webhook = Webhook::start(|_, _| allow()).await;
-    let hook = |name: &str, expression: &str| {
-        let path = format!("/{name}");
-        let hook = webhook.hook(&format!("{name}.example.com"), &path, &["configmaps"]);
-        with(hook, json!({"matchConditions": condition(expression)}))
-    };
-    let secrets = "group('').resource('secrets')";
-    let hooks = vec![
-        hook("create", "authorizer.requestResource.check('create').allowed()"),
-        hook("delete", "authorizer.requestResource.check('delete').allowed()"),
-        hook(
-            "named",
-            &format!("authorizer.{secrets}.namespace('{ns}').name('known').check('get').allowed()"),
-        ),
-        hook(
-            "unnamed",
-            &format!("authorizer.{secrets}.namespace('{ns}').check('get').allowed()"),
-        ),
-        hook(
-            "elsewhere",
-            &format!("authorizer.{secrets}.namespace('default').name('known').check('get').allowed()"),
-        ),
-        hook("metrics", "authorizer.path('/metrics').check('get').allowed()"),
-        hook(
-            "account",
-            &format!(
-                "authorizer.serviceAccount('{ns}', 'robot').group('').resource('configmaps').namespace('{ns}')\
-                 .check('create').allowed()"
-            ),
-        ),
-        hook(
-            "reason",
-            "authorizer.requestResource.check('create').reason().startsWith('RBAC: allowed by RoleBinding')",
-        ),
-        hook(
-            "errors",
-            "authorizer.requestResource.check('create').errored() || \
-             authorizer.requestResource.check('create').error() != ''",
-        ),
-    ];
-    webhook.install(&c, &ns, "Validating", &ns, hooks).await;
-    let path = core(&ns, "configmaps");
-    c.create(&path, config_map("a")).await;
-    assert_eq!(
-        paths(&webhook),
-        ["create", "delete", "elsewhere", "metrics", "named", "unnamed"]
-    );
-    // The server may load the new role with a delay.
-    let headers = [("impersonate-user", user.as_str())];
-    time::eventually(time::ANSWER, async || {
-        let reply = c
-            .api()
-            .request(http::Method::POST, &path, &headers, config_map("b"))
-            .await;
-        (reply.status == 201).then_some(())
-    })
-    .await
-    .expect("the role counts");
-    let mut calls: Vec<String> = webhook
-        .calls()
-        .iter()
-        .filter(|call| call.request()["userInfo"]["username"] == user.as_str())
-        .map(|call| call.path.split('?').next().unwrap_or_default()[1..].to_owned())
-        .collect();
-    calls.sort();
-    assert_eq!(calls, ["create", "named", "reason"]);
 }
 
 /// A condition that is false skips the webhook even if another one fails.

@@ -8,7 +8,6 @@ mod review;
 mod write;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::admission::webhook;
-use crate::admission::webhook::{Kind, Lookup, Operation, Webhooks};
+use crate::admission::webhook::{Operation, Webhooks};
 use crate::endpoints::{Api, Call, decode};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
@@ -133,22 +132,6 @@ fn duration(text: &str) -> Option<Duration> {
     Some(sum).filter(|sum| !sum.is_zero())
 }
 
-impl Lookup for Dispatcher<'_> {
-    fn namespace_labels(&self, name: &str) -> Result<BTreeMap<String, String>> {
-        let namespace = self.api.store.get("namespaces", name);
-        let namespace = namespace.ok_or_else(|| ApiError::namespace_not_found(name))?;
-        Ok(namespace.labels.clone())
-    }
-
-    fn equivalents(&self, res: &Resource) -> Vec<Arc<Resource>> {
-        let registry = self.api.registry();
-        let same = |other: &&Arc<Resource>| {
-            other.collection == res.collection && (&other.group, &other.version) != (&res.group, &res.version)
-        };
-        registry.all().iter().filter(same).cloned().collect()
-    }
-}
-
 impl<'a> Dispatcher<'a> {
     /// Returns a dispatcher for the next of several objects, with a new deadline.
     pub fn for_next_object(&self) -> Self {
@@ -209,19 +192,14 @@ impl<'a> Dispatcher<'a> {
         options
     }
 
-    /// Returns the kind of the objects of a request.
-    fn kind(&self, res: &Resource) -> Kind {
-        let (group, version, kind) = match self.subresource {
+    /// Returns group, version and kind of the objects of a request.
+    fn kind<'r>(&self, res: &'r Resource) -> (&'r str, &'r str, &'r str) {
+        match self.subresource {
             "scale" => ("autoscaling", "v1", "Scale"),
             "eviction" => ("policy", "v1", "Eviction"),
             "binding" => ("", "v1", "Binding"),
             "token" => ("authentication.k8s.io", "v1", "TokenRequest"),
-            _ => (res.group.as_str(), res.version.as_str(), res.kind.as_str()),
-        };
-        Kind {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            name: kind.to_owned(),
+            _ => (&res.group, &res.version, &res.kind),
         }
     }
 
@@ -251,13 +229,12 @@ impl<'a> Dispatcher<'a> {
             return Ok(decoded.value);
         }
         let mut changed = changed;
-        let Kind { group, version, name } = self.kind(res);
-        let api_version = if group.is_empty() {
-            version
-        } else {
-            format!("{group}/{version}")
+        let (group, version, name) = self.kind(res);
+        let api_version = match group {
+            "" => version.to_owned(),
+            group => format!("{group}/{version}"),
         };
-        if let Some(schema) = schema::builtin(&api_version, &name) {
+        if let Some(schema) = schema::builtin(&api_version, name) {
             schema::conform(schema, &mut changed).map_err(|error| ApiError::internal(error.to_string()))?;
         }
         Ok(changed)

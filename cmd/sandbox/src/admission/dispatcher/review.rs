@@ -4,15 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::admission::dispatcher::{Dispatcher, TIMED_OUT};
 use crate::admission::webhook;
-use crate::admission::webhook::{Operation, ResponseError, ReviewRequest, ReviewResponse, Webhook, Write};
-use crate::apiextensions::structural::Authorizer;
-use crate::authn::User;
-use crate::authz::{Attributes, On};
+use crate::admission::webhook::{Operation, ResponseError, ReviewResponse, Webhook, Write};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::{fieldmanager, meta, registry};
@@ -200,7 +197,7 @@ impl Review<'_> {
             labels: new_labels.as_ref(),
             old_labels: old_labels.as_ref(),
         };
-        let Some(res) = webhook.matching_resource(&write, dispatcher)? else {
+        let Some(res) = webhook.matching_resource(&write, dispatcher.api)? else {
             return Ok(None);
         };
         let shown = |object: Option<&Value>| {
@@ -208,28 +205,8 @@ impl Review<'_> {
         };
         let (new, old) = (shown(objects.new), shown(objects.old));
         let uid = dispatcher.api.env.uid("admissionreviews", &dispatcher.call.key());
-        let (kind, request_kind) = (dispatcher.kind(&res), dispatcher.kind(&call.res));
-        let review_request = ReviewRequest {
-            uid: &uid,
-            kind: &kind,
-            resource: &res,
-            request_kind: &request_kind,
-            request_resource: &call.res,
-            subresource: dispatcher.subresource,
-            name,
-            namespace,
-            operation: self.operation,
-            user: call.user.info(),
-            dry_run: self.dry_run,
-            options: &self.options,
-        };
-        let request = review_request.request();
-        let authorizer = RequestAuthorizer {
-            dispatcher,
-            name,
-            namespace,
-        };
-        if !webhook.conditions_hold(&call.res, new.as_ref(), old.as_ref(), &request, &authorizer)? {
+        let request = self.request(&uid, &res, name, namespace);
+        if !webhook.conditions_hold(&call.res, new.as_ref(), old.as_ref(), &request)? {
             return Ok(None);
         }
         Ok(Some(Invocation {
@@ -240,6 +217,40 @@ impl Review<'_> {
             new,
             old,
         }))
+    }
+
+    /// Returns the request of the review without its objects, as match conditions see it. `res` is the resource of the rule
+    /// that matched.
+    fn request(&self, uid: &str, res: &Resource, name: &str, namespace: &str) -> Value {
+        let (dispatcher, call) = (self.dispatcher, self.dispatcher.call);
+        let kind = |res: &Resource| {
+            let (group, version, kind) = dispatcher.kind(res);
+            json!({"group": group, "version": version, "kind": kind})
+        };
+        let resource =
+            |res: &Resource| json!({"group": res.group, "version": res.version, "resource": res.plural});
+        let mut request = json!({
+            "uid": uid,
+            "kind": kind(res),
+            "resource": resource(res),
+            "requestKind": kind(&call.res),
+            "requestResource": resource(&call.res),
+            "operation": self.operation.name(),
+            "userInfo": call.user.info(),
+            "dryRun": self.dry_run,
+            "options": self.options,
+        });
+        for (key, text) in [
+            ("subResource", dispatcher.subresource),
+            ("requestSubResource", dispatcher.subresource),
+            ("name", name),
+            ("namespace", namespace),
+        ] {
+            if !text.is_empty() {
+                request[key] = text.into();
+            }
+        }
+        request
     }
 
     async fn call_webhook(
@@ -259,12 +270,12 @@ impl Review<'_> {
             return Err(CallError::Failed(why.to_owned()));
         };
         let api = self.dispatcher.api;
-        let body = webhook::body(
-            version,
-            invocation.request.clone(),
-            invocation.new.as_ref(),
-            invocation.old.as_ref(),
-        );
+        let mut request = invocation.request.clone();
+        request["object"] = invocation.new.clone().unwrap_or_default();
+        request["oldObject"] = invocation.old.clone().unwrap_or_default();
+        let review =
+            json!({"kind": "AdmissionReview", "apiVersion": version.api_version(), "request": request});
+        let body = review.to_string().into_bytes();
         let response = webhook::send(webhook, &api.services, &api.env, until, body).await;
         let response = response.map_err(CallError::Failed)?;
         let mut response =
@@ -341,39 +352,5 @@ impl Change {
     /// Reinvokes the webhooks that saw an older version of the object.
     fn require_reinvocation(&mut self) {
         self.reinvoke.append(&mut self.invoked);
-    }
-}
-
-/// The authorizer of match conditions.
-struct RequestAuthorizer<'a> {
-    dispatcher: &'a Dispatcher<'a>,
-    /// The name of the request's object.
-    name: &'a str,
-    namespace: &'a str,
-}
-
-impl std::fmt::Debug for RequestAuthorizer<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RequestAuthorizer").finish_non_exhaustive()
-    }
-}
-
-impl Authorizer for RequestAuthorizer<'_> {
-    fn decide(&self, account: Option<&(String, String)>, wanted: &Attributes) -> (bool, String) {
-        let account = account.map(|(namespace, name)| User::service_account(namespace, name, ""));
-        let user = account.as_ref().unwrap_or(&self.dispatcher.call.user);
-        let decision = self.dispatcher.api.authorize(user, wanted);
-        (decision.allowed, decision.reason)
-    }
-
-    fn request(&self) -> On {
-        let res = &self.dispatcher.call.res;
-        On::Resource {
-            group: res.group.clone(),
-            resource: res.plural.clone(),
-            subresource: self.dispatcher.subresource.to_owned(),
-            namespace: self.namespace.to_owned(),
-            name: self.name.to_owned(),
-        }
     }
 }

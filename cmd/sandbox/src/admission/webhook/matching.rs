@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::admission::webhook::Operation;
 use crate::admission::webhook::configuration::Webhook;
-use crate::apiextensions::structural::{Authorizer, MatchResult};
+use crate::apiextensions::structural::MatchResult;
+use crate::endpoints::Api;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 
@@ -23,14 +24,6 @@ pub struct Write<'a> {
     pub labels: Option<&'a Value>,
     /// Labels of the old object; `None` for a CREATE.
     pub old_labels: Option<&'a Value>,
-}
-
-/// Access to namespaces and equivalent resources.
-pub trait Lookup {
-    /// Returns the labels of a namespace, or 404.
-    fn namespace_labels(&self, name: &str) -> Result<BTreeMap<String, String>>;
-    /// Returns the other resources that serve the same objects.
-    fn equivalents(&self, res: &Resource) -> Vec<Arc<Resource>>;
 }
 
 /// One rule of a webhook.
@@ -92,39 +85,38 @@ impl Rule {
 impl Webhook {
     /// Returns the resource by which the webhook matches a write. The webhook gets the object in that version. Conditions are
     /// evaluated later, on the converted object.
-    pub fn matching_resource(
-        &self,
-        write: &Write<'_>,
-        lookup: &impl Lookup,
-    ) -> Result<Option<Arc<Resource>>> {
-        let in_namespace = self.selects_namespace(write, lookup);
+    pub fn matching_resource(&self, write: &Write<'_>, api: &Api) -> Result<Option<Arc<Resource>>> {
+        let in_namespace = self.selects_namespace(write, api);
         // A missing namespace is an error only if the rules match.
         if matches!(in_namespace, Ok(false)) || !self.selects_object(write) {
             return Ok(None);
         }
-        let found = self.resource(write, lookup);
+        let found = self.resource(write, api);
         if found.is_some() {
             in_namespace?;
         }
         Ok(found)
     }
 
-    fn resource(&self, write: &Write<'_>, lookup: &impl Lookup) -> Option<Arc<Resource>> {
+    fn resource(&self, write: &Write<'_>, api: &Api) -> Option<Arc<Resource>> {
         if self.rules.iter().any(|rule| rule.matches(write, write.res)) {
             return Some(write.res.clone());
         }
         if !self.equivalent {
             return None;
         }
-        let others = lookup.equivalents(write.res);
+        let registry = api.registry();
+        // Resources that serve the same objects.
+        let same = |other: &&Arc<Resource>| other.collection == write.res.collection;
+        let others: Vec<&Arc<Resource>> = registry.all().iter().filter(same).collect();
         let mut fitting = self
             .rules
             .iter()
             .flat_map(|rule| others.iter().filter(|other| rule.matches(write, other)));
-        fitting.next().cloned()
+        fitting.next().map(|other| (*other).clone())
     }
 
-    fn selects_namespace(&self, write: &Write<'_>, lookup: &impl Lookup) -> Result<bool> {
+    fn selects_namespace(&self, write: &Write<'_>, api: &Api) -> Result<bool> {
         let of_namespaces = write.res.plural == "namespaces";
         // Namespace selectors do not apply to other cluster-scoped objects.
         if (write.namespace.is_empty() && !of_namespaces) || self.namespaces.is_everything() {
@@ -133,9 +125,9 @@ impl Webhook {
         if of_namespaces && write.subresource.is_empty() && write.operation != Operation::Delete {
             return Ok(self.namespaces.matches(&labels(write.labels)));
         }
-        Ok(self
-            .namespaces
-            .matches(&lookup.namespace_labels(write.namespace)?))
+        let namespace = api.store.get("namespaces", write.namespace);
+        let namespace = namespace.ok_or_else(|| ApiError::namespace_not_found(write.namespace))?;
+        Ok(self.namespaces.matches(&namespace.labels))
     }
 
     fn selects_object(&self, write: &Write<'_>) -> bool {
@@ -150,13 +142,11 @@ impl Webhook {
         object: Option<&Value>,
         old: Option<&Value>,
         request: &Value,
-        authorizer: &dyn Authorizer,
     ) -> Result<bool> {
         if self.conditions.is_empty() {
             return Ok(true);
         }
-        match crate::apiextensions::structural::conditions(&self.conditions, object, old, request, authorizer)
-        {
+        match crate::apiextensions::structural::conditions(&self.conditions, object, old, request) {
             MatchResult::Matches => Ok(true),
             MatchResult::DoesNotMatch => Ok(false),
             MatchResult::Error(_) if self.ignores_failure => Ok(false),

@@ -1,15 +1,14 @@
 //! Admission webhooks: the plugins `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`.
 //!
 //! A written configuration is compiled once ([`ConfigurationCache`]). Rules, selectors and conditions select the webhooks of
-//! a write ([`Webhook::matching_resource`]). Each gets an `AdmissionReview` ([`ReviewRequest`]) in one HTTPS request
-//! ([`send`]); its response is validated ([`ReviewResponse`]).
+//! a write ([`Webhook::matching_resource`]). Each gets an `AdmissionReview` in one HTTPS request ([`send`]); its
+//! response is validated ([`ReviewResponse`]).
 //!
 //! Writes of the sandbox itself, such as those of a namespace deletion, are not reviewed.
 
 mod client;
 mod configuration;
 mod matching;
-mod request;
 mod response;
 mod tls;
 
@@ -18,8 +17,7 @@ use std::net::SocketAddr;
 
 pub use client::send;
 pub use configuration::{ConfigurationCache, Webhook, Webhooks};
-pub use matching::{Lookup, Write};
-pub use request::{ReviewRequest, body};
+pub use matching::Write;
 pub use response::{ResponseError, ReviewResponse};
 
 /// Addresses of services by `namespace/name:port`.
@@ -42,14 +40,6 @@ impl Operation {
             Self::Delete => "DELETE",
         }
     }
-}
-
-/// Group, version and kind of an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kind {
-    pub group: String,
-    pub version: String,
-    pub name: String,
 }
 
 /// The collection of mutating configurations.

@@ -22,7 +22,7 @@ pub(crate) mod tests;
 
 use serde_json::Value;
 
-pub use crate::cel::{Authorizer, Condition, MatchResult, check_condition, conditions};
+pub use crate::cel::{Condition, MatchResult, check_condition, conditions};
 use crate::field::{FieldError, Wrong};
 pub use check::check;
 use node::Node;
