@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::admission::dispatcher::{Dispatcher, Plain};
 use crate::admission::webhook;
@@ -20,50 +20,10 @@ use crate::{fieldmanager, meta};
 pub(crate) const NAMESPACES: &str = "namespaces";
 /// Attempts of a deletion that races with writes.
 const ATTEMPTS: usize = 16;
-/// Namespaces of every cluster; the first three cannot be deleted.
-const INITIAL: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+/// Namespaces that cannot be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl Api {
-    /// Creates the objects that every cluster has.
-    pub(crate) fn bootstrap(&self) {
-        let create = |plural: &str, namespace: &str, object: Value| {
-            let Some(res) = self.registry().find("", "v1", plural) else {
-                return;
-            };
-            let decoded = decode::object(
-                &res,
-                object,
-                Vec::new(),
-                decode::FieldValidation::Ignore,
-                decode::Stage::Sent,
-            );
-            let made = decoded.and_then(|mut d| {
-                fieldmanager::track(&res, &self.server(""), None, &mut d.value);
-                self.create_object(&res, namespace, d.value, false)
-            });
-            if let Err(error) = made {
-                tracing::error!(
-                    resource = plural,
-                    error = error.message,
-                    "Could not create an initial object"
-                );
-            }
-        };
-        for name in INITIAL {
-            create(NAMESPACES, "", json!({"metadata": {"name": name}}));
-        }
-        self.create_system_priorities();
-        self.create_bootstrap_roles();
-        let labels = json!({"component": "apiserver", "provider": "kubernetes"});
-        let ports = json!([{"name": "https", "port": 443, "targetPort": 6443}]);
-        let spec = json!({"clusterIP": "10.0.0.1", "ipFamilyPolicy": "SingleStack", "ports": ports});
-        create(
-            "services",
-            "default",
-            json!({"metadata": {"name": "kubernetes", "labels": labels}, "spec": spec}),
-        );
-    }
-
     /// Rejects a create in a namespace that does not exist or is terminating.
     pub(crate) fn check_namespace_open(&self, res: &Resource, name: &str, namespace: &str) -> Result<()> {
         match self.store.get(NAMESPACES, namespace) {
@@ -217,7 +177,7 @@ impl Api {
 
 /// Whether a namespace cannot be deleted.
 pub(crate) fn check_deletable(res: &Resource, name: &str) -> Result<()> {
-    if INITIAL[..3].contains(&name) {
+    if IMMORTAL.contains(&name) {
         let why = "this namespace may not be deleted";
         return Err(ApiError::forbidden(res, name, why));
     }

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::authz::{Attributes, On};
+use crate::authz::Attributes;
 use crate::endpoints::{Api, Call};
 use crate::meta;
 use crate::status::{ApiError, Result};
@@ -47,20 +47,10 @@ impl Api {
                      Kind {kind}: no matches for kind {kind:?} in version {version:?}"
                 )));
             };
-            let update = Attributes {
-                verb: "update".to_owned(),
-                on: On::Resource {
-                    group: owner.group.clone(),
-                    resource: owner.plural.clone(),
-                    subresource: "finalizers".to_owned(),
-                    namespace: if owner.namespaced {
-                        call.namespace.clone()
-                    } else {
-                        String::new()
-                    },
-                    name: text("name").to_owned(),
-                },
-            };
+            let namespace = if owner.namespaced { &*call.namespace } else { "" };
+            let update =
+                Attributes::on_resource("update", &owner.group, &owner.plural, namespace, text("name"))
+                    .on_subresource("finalizers");
             let decision = self.decide(&call.user, &update);
             if !decision.allowed {
                 let why = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on";

@@ -2,20 +2,15 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::endpoints::{Api, decode};
+use crate::endpoints::Api;
 use crate::meta;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::storage::Object;
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
-/// The classes of every cluster.
-const SYSTEM: [(&str, i64); 2] = [
-    ("system-cluster-critical", 2_000_000_000),
-    ("system-node-critical", 2_000_001_000),
-];
 
 /// Rejects pod overhead: only a `RuntimeClass` may set it, and the sandbox has none.
 pub(crate) fn check_overhead(res: &Resource, pod: &Value) -> Result<()> {
@@ -27,32 +22,6 @@ pub(crate) fn check_overhead(res: &Resource, pod: &Value) -> Result<()> {
 }
 
 impl Api {
-    /// Creates the classes of every cluster.
-    pub(crate) fn create_system_priorities(&self) {
-        let Some(res) = self.registry().find("scheduling.k8s.io", "v1", "priorityclasses") else {
-            return;
-        };
-        for (name, value) in SYSTEM {
-            let class = json!({"metadata": {"name": name}, "value": value});
-            let decoded = decode::object(
-                &res,
-                class,
-                Vec::new(),
-                decode::FieldValidation::Ignore,
-                decode::Stage::Sent,
-            );
-            // Validation reserves the names for these classes.
-            let stored = decoded.map(|mut d| {
-                self.fill_system_fields(&res, "", &mut d.value);
-                crate::registry::prepare_create(&res, &mut d.value);
-                self.store.create(CLASSES, name, Self::draft(&res, d.value), &[])
-            });
-            if !matches!(stored, Ok(Ok(_))) {
-                tracing::error!(name, "Could not create an initial priority class");
-            }
-        }
-    }
-
     /// Sets priority and preemption policy from the class of the pod, the default class, or neither.
     pub(crate) fn set_priority(&self, res: &Resource, pod: &mut Value) -> Result<()> {
         let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default();

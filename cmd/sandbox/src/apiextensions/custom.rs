@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::field::{FieldError, json_type};
+use crate::field::{FieldError, Report, json_type};
 use crate::registry::Rules;
 use crate::registry::json::{keep, keep_meta, set, text};
 use crate::resource::Resource;
@@ -69,7 +69,7 @@ fn validate_scale_status(res: &Resource, obj: &Value, errors: &mut Vec<FieldErro
             Ok(_) => return,
             Err(wrong) => wrong,
         };
-        errors.push(FieldError::invalid(format!(".{path}"), "", wrong));
+        errors.invalid(format!(".{path}"), "", wrong);
     }
 }
 
@@ -86,7 +86,7 @@ fn validate_number(path: &str, obj: &Value, errors: &mut Vec<FieldError>) {
         },
         Err(wrong) => (0, wrong),
     };
-    errors.push(FieldError::invalid(format!(".{path}"), number, wrong));
+    errors.invalid(format!(".{path}"), number, wrong);
 }
 
 /// Returns the value of a dotted path if it exists, or the error of a parent that is not an object.

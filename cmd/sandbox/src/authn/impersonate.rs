@@ -8,7 +8,7 @@ use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 
 use crate::authn::{User, service_account_of};
-use crate::authz::{Attributes, On};
+use crate::authz::Attributes;
 use crate::status::{ApiError, Result};
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -63,7 +63,7 @@ pub fn impersonate(
     let constrained = mode.map(|mode| {
         let on = Attributes {
             verb: format!("impersonate-on:{mode}:{}", request.verb),
-            on: request.on.clone(),
+            ..request.clone()
         };
         may(&on)?;
         check(wanted, &format!("impersonate:{mode}"), AUTHENTICATION, &may)
@@ -94,29 +94,16 @@ fn check(wanted: &User, verb: &str, group: &str, may: &impl Fn(&Attributes) -> R
     };
     may(&name)?;
     if !wanted.uid.is_empty() {
-        may(&Attributes::on_resource(
-            verb,
-            AUTHENTICATION,
-            "uids",
-            "",
-            &wanted.uid,
-        ))?;
+        let uid = Attributes::on_resource(verb, AUTHENTICATION, "uids", "", &wanted.uid);
+        may(&uid)?;
     }
     for name in &wanted.groups {
         may(&Attributes::on_resource(verb, group, "groups", "", name))?;
     }
     for (key, values) in &wanted.extra {
         for value in values {
-            may(&Attributes {
-                verb: verb.to_owned(),
-                on: On::Resource {
-                    group: AUTHENTICATION.to_owned(),
-                    resource: "userextras".to_owned(),
-                    subresource: key.clone(),
-                    namespace: String::new(),
-                    name: value.clone(),
-                },
-            })?;
+            let extra = Attributes::on_resource(verb, AUTHENTICATION, "userextras", "", value);
+            may(&extra.on_subresource(key))?;
         }
     }
     Ok(())

@@ -2,39 +2,46 @@
 
 use http::Method;
 use percent_encoding::percent_decode_str;
+use serde::Deserialize;
 
 use crate::authn::User;
 use crate::endpoints::request::Query;
 use crate::selector::FieldSelector;
 use crate::status::ApiError;
 
-/// The attributes of one action.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The attributes of one action. Fields that do not apply are empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Attributes {
     /// Such as `get` or `deletecollection`.
     pub verb: String,
-    /// The resource or path.
-    pub on: On,
+    pub group: String,
+    /// The plural name.
+    pub resource: String,
+    pub subresource: String,
+    pub namespace: String,
+    pub name: String,
+    /// A non-resource path, such as `/healthz`.
+    pub path: Option<String>,
 }
 
-/// The resource or path of an action.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum On {
-    /// A non-resource path, such as `/healthz`.
-    Path(String),
-    /// A resource. Fields that do not apply are empty.
-    Resource {
-        /// API group.
-        group: String,
-        /// Plural name.
-        resource: String,
-        /// Such as `status`.
-        subresource: String,
-        /// Namespace.
-        namespace: String,
-        /// Object.
-        name: String,
-    },
+/// A function that receives each authorization decision. Requests wait for it.
+pub type Audit = Box<dyn Fn(&AuditRecord<'_>) + Send + Sync>;
+
+/// A decision on a request, or on a permission that an admission plugin requires. Fields that do not apply are empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the attributes of a SubjectAccessReview")]
+pub struct AuditRecord<'a> {
+    pub user: &'a str,
+    pub verb: &'a str,
+    pub group: &'a str,
+    pub resource: &'a str,
+    pub subresource: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+    /// The path of a request that is not for a resource, such as `/version`.
+    pub path: &'a str,
+    pub allowed: bool,
 }
 
 impl Attributes {
@@ -45,7 +52,8 @@ impl Attributes {
         let decoded = percent_decode_str(path).decode_utf8_lossy().into_owned();
         let on_path = || Self {
             verb: method.as_str().to_ascii_lowercase(),
-            on: On::Path(decoded.clone()),
+            path: Some(decoded.clone()),
+            ..Self::default()
         };
         let segments: Vec<&str> = decoded.trim_matches('/').split('/').collect();
         let (group, mut rest) = match segments.as_slice() {
@@ -97,14 +105,9 @@ impl Attributes {
             verb = "deletecollection";
         }
         Self {
-            verb: verb.to_owned(),
-            on: On::Resource {
-                group: group.to_owned(),
-                resource: part(0).to_owned(),
-                subresource: part(2).to_owned(),
-                namespace: namespace.to_owned(),
-                name,
-            },
+            name,
+            subresource: part(2).to_owned(),
+            ..Self::on_resource(verb, group, part(0), namespace, "")
         }
     }
 
@@ -113,48 +116,54 @@ impl Attributes {
     pub fn on_resource(verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> Self {
         Self {
             verb: verb.to_owned(),
-            on: On::Resource {
-                group: group.to_owned(),
-                resource: resource.to_owned(),
-                subresource: String::new(),
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            },
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            ..Self::default()
         }
     }
 
-    /// The namespace, empty if there is none.
+    /// Returns the same action on a subresource.
     #[must_use]
-    pub fn namespace(&self) -> &str {
-        match &self.on {
-            On::Path(_) => "",
-            On::Resource { namespace, .. } => namespace,
+    pub fn on_subresource(self, subresource: &str) -> Self {
+        Self {
+            subresource: subresource.to_owned(),
+            ..self
+        }
+    }
+
+    /// Returns the record of a decision.
+    pub(crate) fn audited<'a>(&'a self, user: &'a User, allowed: bool) -> AuditRecord<'a> {
+        AuditRecord {
+            user: &user.name,
+            verb: &self.verb,
+            group: &self.group,
+            resource: &self.resource,
+            subresource: &self.subresource,
+            namespace: &self.namespace,
+            name: &self.name,
+            path: self.path.as_deref().unwrap_or_default(),
+            allowed,
         }
     }
 
     /// Returns the 403 for a user without the permission; `reason` may be empty.
     #[must_use]
     pub fn forbidden(&self, user: &User, reason: &str) -> ApiError {
-        let Self { verb, on } = self;
-        let who = &user.name;
-        let message = match on {
-            On::Path(path) => format!("User {who:?} cannot {verb} path {path:?}"),
-            On::Resource {
-                group,
-                resource,
-                subresource,
-                namespace,
-                ..
-            } => {
-                let what = combined(resource, subresource);
-                let scope = match namespace.as_str() {
+        let (who, verb, group) = (&user.name, &self.verb, &self.group);
+        let message = match (&self.path, self.namespace.as_str()) {
+            (Some(path), _) => format!("User {who:?} cannot {verb} path {path:?}"),
+            (None, namespace) => {
+                let resource = combined(&self.resource, &self.subresource);
+                let scope = match namespace {
                     "" => "at the cluster scope".to_owned(),
                     namespace => format!("in the namespace {namespace:?}"),
                 };
-                format!("User {who:?} cannot {verb} resource {what:?} in API group {group:?} {scope}")
+                format!("User {who:?} cannot {verb} resource {resource:?} in API group {group:?} {scope}")
             }
         };
-        // Nothing that a browser could take for HTML.
+        // A browser must not interpret the message as HTML.
         let mut why = message
             .replace('&', "&amp;")
             .replace('<', "&lt;")
@@ -162,15 +171,7 @@ impl Attributes {
         if !reason.is_empty() {
             why = format!("{why}: {reason}");
         }
-        match on {
-            On::Path(_) => ApiError::forbidden_as("", "", "", &why),
-            On::Resource {
-                group,
-                resource,
-                name,
-                ..
-            } => ApiError::forbidden_as(group, resource, name, &why),
-        }
+        ApiError::forbidden_as(group, &self.resource, &self.name, &why)
     }
 }
 
@@ -187,87 +188,32 @@ pub(crate) fn combined(resource: &str, subresource: &str) -> String {
 mod tests {
     use super::*;
 
-    fn shown(method: &Method, uri: &str) -> String {
-        let uri: http::Uri = uri.parse().expect("a URI");
-        let Attributes { verb, on } = Attributes::of(method, uri.path(), &Query::parse(&uri));
-        match on {
-            On::Path(path) => format!("{verb} {path}"),
-            On::Resource {
-                group,
-                resource,
-                subresource,
-                namespace,
-                name,
-            } => format!("{verb} {group}|{resource}|{subresource}|{namespace}|{name}"),
-        }
-    }
-
     #[test]
-    fn verbs_and_parts() {
-        for (method, uri, expected) in [
-            (Method::GET, "/healthz", "get /healthz"),
-            (Method::GET, "/api/v1", "get /api/v1"),
-            (Method::GET, "/apis/apps/v1", "get /apis/apps/v1"),
-            (Method::GET, "/api/v1/pods", "list |pods|||"),
-            (Method::GET, "/api/v1/pods?watch=1", "watch |pods|||"),
-            (Method::GET, "/api/v1/watch/namespaces/a/pods", "watch |pods||a|"),
-            (Method::GET, "/api/v1/namespaces", "list |namespaces|||"),
-            (Method::GET, "/api/v1/namespaces/a", "get |namespaces||a|a"),
-            (
-                Method::PUT,
-                "/api/v1/namespaces/a/finalize",
-                "update |namespaces|finalize|a|a",
-            ),
-            (
-                Method::DELETE,
-                "/api/v1/namespaces/a/pods",
-                "deletecollection |pods||a|",
-            ),
-            (Method::DELETE, "/api/v1/namespaces/a/pods/b", "delete |pods||a|b"),
-            (
-                Method::PATCH,
-                "/apis/apps/v1/namespaces/a/deployments/b/scale",
-                "patch apps|deployments|scale|a|b",
-            ),
-            (
-                Method::POST,
-                "/api/v1/namespaces/a/serviceaccounts/b/token",
-                "create |serviceaccounts|token|a|b",
-            ),
-            (
-                Method::GET,
-                "/api/v1/pods?fieldSelector=metadata.name%3Dx",
-                "list |pods|||x",
-            ),
-            (
-                Method::GET,
-                "/apis/rbac/v1/clusterroles/system%3Anode",
-                "get rbac|clusterroles|||system:node",
-            ),
+    fn request_has_verb_and_resource() {
+        for line in [
+            "GET /healthz -> get /healthz",
+            "GET /api/v1 -> get /api/v1",
+            "GET /apis/apps/v1 -> get /apis/apps/v1",
+            "GET /api/v1/pods -> list |pods|||",
+            "GET /api/v1/pods?watch=1 -> watch |pods|||",
+            "GET /api/v1/watch/namespaces/a/pods -> watch |pods||a|",
+            "GET /api/v1/namespaces -> list |namespaces|||",
+            "GET /api/v1/namespaces/a -> get |namespaces||a|a",
+            "PUT /api/v1/namespaces/a/finalize -> update |namespaces|finalize|a|a",
+            "DELETE /api/v1/namespaces/a/pods -> deletecollection |pods||a|",
+            "DELETE /api/v1/namespaces/a/pods/b -> delete |pods||a|b",
+            "PATCH /apis/apps/v1/namespaces/a/deployments/b/scale -> patch apps|deployments|scale|a|b",
+            "POST /api/v1/namespaces/a/serviceaccounts/b/token -> create |serviceaccounts|token|a|b",
+            "GET /api/v1/pods?fieldSelector=metadata.name%3Dx -> list |pods|||x",
+            "GET /apis/rbac/v1/clusterroles/system%3Anode -> get rbac|clusterroles|||system:node",
         ] {
-            assert_eq!(shown(&method, uri), expected, "{method} {uri}");
+            let (request, expected) = line.split_once(" -> ").expect(line);
+            let (method, uri) = request.split_once(' ').expect(line);
+            let (method, uri): (Method, http::Uri) = (method.parse().expect(line), uri.parse().expect(line));
+            let it = Attributes::of(&method, uri.path(), &Query::parse(&uri));
+            let resource = [it.group, it.resource, it.subresource, it.namespace, it.name].join("|");
+            let shown = format!("{} {}", it.verb, it.path.unwrap_or(resource));
+            assert_eq!(shown, expected, "{line}");
         }
-    }
-
-    #[test]
-    fn a_refusal_names_what_was_asked_for() {
-        let bob = User {
-            name: "<bob>".to_owned(),
-            ..User::default()
-        };
-        let attributes = Attributes::on_resource("get", "apps", "deployments", "a", "b");
-        assert_eq!(
-            attributes.forbidden(&bob, "why").message,
-            "deployments.apps \"b\" is forbidden: User \"&lt;bob&gt;\" cannot get resource \"deployments\" in API group \
-             \"apps\" in the namespace \"a\": why"
-        );
-        let path = Attributes {
-            verb: "get".to_owned(),
-            on: On::Path("/x".to_owned()),
-        };
-        assert_eq!(
-            path.forbidden(&bob, "").message,
-            "forbidden: User \"&lt;bob&gt;\" cannot get path \"/x\""
-        );
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::authn::{Authorization, User, service_account_of};
-use crate::authz::{Attributes, AuditRecord, Rule};
+use crate::authz::{Attributes, Rule};
 use crate::endpoints::{Api, Call};
 use crate::meta;
 use crate::status::{ApiError, Result};
@@ -50,7 +50,7 @@ impl Api {
         }
         let mut errors = UserRules::default();
         let mut reason = None;
-        self.visit_rules(user, wanted.namespace(), |found| match found {
+        self.visit_rules(user, &wanted.namespace, |found| match found {
             Ok((binding, rules)) => {
                 if rules.iter().any(|rule| rule.allows(wanted)) {
                     reason = Some(format!("RBAC: allowed by {binding}"));
@@ -77,7 +77,7 @@ impl Api {
     pub(crate) fn decide(&self, user: &User, wanted: &Attributes) -> Decision {
         let decision = self.authorize(user, wanted);
         if let Some(audit) = &self.audit {
-            audit(&AuditRecord::new(user, wanted, decision.allowed));
+            audit(&wanted.audited(user, decision.allowed));
         }
         decision
     }

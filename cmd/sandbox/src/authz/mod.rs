@@ -3,13 +3,10 @@
 //! Mirrors the RBAC authorizer and the API group `authorization.k8s.io`.
 
 pub(crate) mod attributes;
-pub(crate) mod audit;
 pub(crate) mod authorize;
-pub(crate) mod bootstrap_roles;
 pub(crate) mod escalation;
 pub(crate) mod reviews;
 pub(crate) mod rules;
 
-pub use attributes::{Attributes, On};
-pub use audit::{Audit, AuditRecord};
+pub use attributes::{Attributes, Audit, AuditRecord};
 pub use rules::{Rule, describe, quoted, uncovered};

@@ -1,12 +1,13 @@
 //! Reviews: questions about tokens and rights, answered and not stored.
 
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use crate::admission::dispatcher::Dispatcher;
 use crate::authn::{AUDIENCE, TokenError, User, same};
-use crate::authz::{Attributes, On};
+use crate::authz::Attributes;
 use crate::endpoints::{Api, Body, Call, Reply, create, decode};
-use crate::field::FieldError;
+use crate::field::{FieldError, Report};
 use crate::meta;
 use crate::status::{ApiError, Result};
 
@@ -143,22 +144,14 @@ fn subject_of(spec: &Value) -> User {
 }
 
 fn attributes_of(spec: &Value) -> Attributes {
-    let resource = &spec["resourceAttributes"];
+    let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     if resource.is_object() {
-        let on = On::Resource {
-            group: text(resource, "group"),
-            resource: text(resource, "resource"),
-            subresource: text(resource, "subresource"),
-            namespace: text(resource, "namespace"),
-            name: text(resource, "name"),
-        };
-        let verb = text(resource, "verb");
-        return Attributes { verb, on };
+        return Attributes::deserialize(resource).unwrap_or_default();
     }
-    let path = &spec["nonResourceAttributes"];
     Attributes {
+        path: Some(text(path, "path")),
         verb: text(path, "verb"),
-        on: On::Path(text(path, "path")),
+        ..Attributes::default()
     }
 }
 
@@ -169,25 +162,21 @@ fn wrong_fields(call: &Call, review: &Value) -> Vec<FieldError> {
     let path_shown = || json!({"Path": text(path, "path"), "Verb": text(path, "verb")});
     let mut errors = Vec::new();
     match (resource.is_object(), path.is_object()) {
-        (true, true) => errors.push(FieldError::invalid(
+        (true, true) => errors.invalid(
             "spec.nonResourceAttributes",
             path_shown(),
             "cannot be specified in combination with resourceAttributes",
-        )),
-        (false, false) => errors.push(FieldError::invalid(
+        ),
+        (false, false) => errors.invalid(
             "spec.resourceAttributes",
             Value::Null,
             "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-        )),
+        ),
         _ => {}
     }
     let nobody = text(spec, "user").is_empty() && spec["groups"].as_array().is_none_or(Vec::is_empty);
     if call.res.kind != "SelfSubjectAccessReview" && nobody {
-        errors.push(FieldError::invalid(
-            "spec.user",
-            "",
-            "at least one of user or group must be specified",
-        ));
+        errors.invalid("spec.user", "", "at least one of user or group must be specified");
     }
     let mut rest: Map<String, Value> = review["metadata"].as_object().cloned().unwrap_or_default();
     if local {
@@ -199,23 +188,23 @@ fn wrong_fields(call: &Call, review: &Value) -> Vec<FieldError> {
         } else {
             "must be empty"
         };
-        errors.push(FieldError::invalid("metadata", review["metadata"].clone(), why));
+        errors.invalid("metadata", review["metadata"].clone(), why);
     }
     if local {
         let said = text(resource, "namespace");
         if resource.is_object() && said != meta::namespace(review) {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 "spec.resourceAttributes.namespace",
                 said,
                 "must match metadata.namespace",
-            ));
+            );
         }
         if path.is_object() {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 "spec.nonResourceAttributes",
                 path_shown(),
                 "disallowed on this kind of request",
-            ));
+            );
         }
     }
     errors

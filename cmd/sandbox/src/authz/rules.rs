@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::authz::Attributes;
 use crate::authz::attributes::combined;
-use crate::authz::{Attributes, On};
 
 /// One rule of a role. `*` stands for everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -55,22 +55,15 @@ impl Rule {
         if !has(&self.verbs, &wanted.verb) {
             return false;
         }
-        match &wanted.on {
-            On::Path(path) => self.non_resource_urls.iter().any(|url| covers_url(url, path)),
-            On::Resource {
-                group,
-                resource,
-                subresource,
-                name,
-                ..
-            } => {
-                let any = format!("*/{subresource}");
-                let resource_matches = has(&self.resources, &combined(resource, subresource))
-                    || (!subresource.is_empty() && self.resources.contains(&any));
-                let name_matches = self.resource_names.is_empty() || self.resource_names.contains(name);
-                has(&self.api_groups, group) && resource_matches && name_matches
-            }
+        if let Some(path) = &wanted.path {
+            return self.non_resource_urls.iter().any(|url| covers_url(url, path));
         }
+        let (subresource, name) = (&wanted.subresource, &wanted.name);
+        let any = format!("*/{subresource}");
+        let resource_matches = has(&self.resources, &combined(&wanted.resource, subresource))
+            || (!subresource.is_empty() && self.resources.contains(&any));
+        let name_matches = self.resource_names.is_empty() || self.resource_names.contains(name);
+        has(&self.api_groups, &wanted.group) && resource_matches && name_matches
     }
 
     /// Reports whether this rule includes `atom`, a rule with one verb on one resource.
@@ -208,17 +201,7 @@ mod tests {
     }
 
     fn allows(rule: &Value, verb: &str, group: &str, resource: &str, subresource: &str, name: &str) -> bool {
-        let on = On::Resource {
-            group: group.to_owned(),
-            resource: resource.to_owned(),
-            subresource: subresource.to_owned(),
-            namespace: String::new(),
-            name: name.to_owned(),
-        };
-        let wanted = Attributes {
-            verb: verb.to_owned(),
-            on,
-        };
+        let wanted = Attributes::on_resource(verb, group, resource, "", name).on_subresource(subresource);
         rules(&json!([rule]))[0].allows(&wanted)
     }
 
@@ -241,7 +224,8 @@ mod tests {
         let rule = &rules(&json!([{"verbs": ["get"], "nonResourceURLs": ["/a", "/b/*"]}]))[0];
         let wants = |path: &str| Attributes {
             verb: "get".to_owned(),
-            on: On::Path(path.to_owned()),
+            path: Some(path.to_owned()),
+            ..Attributes::default()
         };
         assert!(rule.allows(&wants("/a")) && rule.allows(&wants("/b/c/d")));
         assert!(!rule.allows(&wants("/a/b")) && !rule.allows(&wants("/b")));

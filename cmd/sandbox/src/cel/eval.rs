@@ -219,20 +219,9 @@ fn literal_value<'a>(literal: &LiteralValue) -> Val<'a> {
 
 /// The type names of the language.
 pub(crate) fn type_named<'a>(name: &str) -> Option<Val<'a>> {
-    const TYPES: [&str; 11] = [
-        "bool",
-        "int",
-        "uint",
-        "double",
-        "string",
-        "bytes",
-        "list",
-        "map",
-        "null_type",
-        "type",
-        "dyn",
-    ];
-    TYPES.contains(&name).then(|| Val::Type(name.to_owned()))
+    const TYPES: &str = "bool int uint double string bytes list map null_type type dyn";
+    let mut types = TYPES.split(' ');
+    types.any(|ty| ty == name).then(|| Val::Type(name.to_owned()))
 }
 
 /// Whether an object has the field; the field of a map is one of its keys.

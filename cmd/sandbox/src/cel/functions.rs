@@ -109,48 +109,19 @@ fn optional<'a>(name: &str, value: Option<&Val<'a>>, args: &[Val<'a>]) -> Result
     }
 }
 
-/// Converts between scalar types. The library converts times, durations and bytes.
-#[allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
+/// Converts between scalar types. The library has all conversions but those of booleans.
 fn convert<'a>(name: &str, value: &Val<'a>, budget: &mut Budget) -> Result<Val<'a>> {
-    let wrong = |text: &str| {
-        EvalError::Failed(format!(
-            "type conversion error from 'string' to '{name}': {text:?}"
-        ))
-    };
-    Ok(match (name, value) {
-        ("int", Val::Int(_))
-        | ("double", Val::Double(_))
-        | ("string", Val::Text(_))
-        | ("bool", Val::Bool(_))
-        | ("uint", Val::Uint(_)) => value.clone(),
-        ("int", Val::Uint(n)) => {
-            Val::Int(i64::try_from(*n).map_err(|_| EvalError::Failed("integer overflow".to_owned()))?)
-        }
-        ("int", Val::Double(n)) if n.abs() < 9.2e18 => Val::Int(*n as i64),
-        ("int", Val::Text(text)) => Val::Int(text.parse().map_err(|_| wrong(text))?),
-        ("uint", Val::Int(n)) => Val::Uint(
-            u64::try_from(*n).map_err(|_| EvalError::Failed("unsigned integer overflow".to_owned()))?,
-        ),
-        ("uint", Val::Text(text)) => Val::Uint(text.parse().map_err(|_| wrong(text))?),
-        ("double", Val::Int(n)) => Val::Double(*n as f64),
-        ("double", Val::Uint(n)) => Val::Double(*n as f64),
-        ("double", Val::Text(text)) => Val::Double(text.parse().map_err(|_| wrong(text))?),
-        ("string", Val::Int(n)) => Val::text(n.to_string()),
-        ("string", Val::Uint(n)) => Val::text(n.to_string()),
-        ("string", Val::Double(n)) => Val::text(n.to_string()),
-        ("string", Val::Bool(b)) => Val::text(b.to_string()),
+    match (name, value) {
+        ("bool", Val::Bool(_)) => Ok(value.clone()),
         ("bool", Val::Text(text)) => match &**text {
-            "true" | "True" | "TRUE" | "t" | "1" => Val::Bool(true),
-            "false" | "False" | "FALSE" | "f" | "0" => Val::Bool(false),
-            _ => return Err(wrong(text)),
+            "true" | "True" | "TRUE" | "t" | "1" => Ok(Val::Bool(true)),
+            "false" | "False" | "FALSE" | "f" | "0" => Ok(Val::Bool(false)),
+            text => Err(EvalError::Failed(format!(
+                "type conversion error from 'string' to 'bool': {text:?}"
+            ))),
         },
-        (_, Val::Other(_)) => {
-            library::call(budget.functions(), name, None, None, std::slice::from_ref(value))?
-        }
-        _ => return Err(EvalError::Overload),
-    })
+        ("string", Val::Bool(b)) => Ok(Val::text(b.to_string())),
+        ("bool", _) => Err(EvalError::Overload),
+        _ => library::call(budget.functions(), name, None, None, std::slice::from_ref(value)),
+    }
 }

@@ -53,17 +53,30 @@ pub(crate) fn call<'a>(
             args: names,
         }),
     };
-    Value::resolve(&expression, &context)
-        .map(from_library)
-        .map_err(|error| match error {
-            ExecutionError::NoSuchOverload
-            | ExecutionError::UnsupportedTargetType { .. }
-            | ExecutionError::UnexpectedType { .. }
-            | ExecutionError::ValuesNotComparable(..)
-            | ExecutionError::UnsupportedBinaryOperator(..) => EvalError::Overload,
-            ExecutionError::FunctionError { message, .. } => EvalError::Failed(message),
-            other => EvalError::Failed(other.to_string()),
-        })
+    result(Value::resolve(&expression, &context))
+}
+
+/// Returns the result of the library.
+pub(crate) fn result<'a>(result: Result<Value, ExecutionError>) -> Result<Val<'a>, EvalError> {
+    result.map(from_library).map_err(|error| match error {
+        ExecutionError::NoSuchOverload
+        | ExecutionError::UnsupportedTargetType { .. }
+        | ExecutionError::UnexpectedType { .. }
+        | ExecutionError::ValuesNotComparable(..)
+        | ExecutionError::UnsupportedBinaryOperator(..) => EvalError::Overload,
+        ExecutionError::FunctionError { message, .. } => EvalError::Failed(message),
+        ExecutionError::DivisionByZero(_) => EvalError::Failed("division by zero".to_owned()),
+        ExecutionError::RemainderByZero(_) => EvalError::Failed("modulus by zero".to_owned()),
+        other => EvalError::Failed(other.to_string()),
+    })
+}
+
+/// Returns a value that is not a collection.
+pub(crate) fn scalar(value: &Val<'_>) -> Option<Value> {
+    match value {
+        Val::List(_) | Val::Map(_) | Val::Json(..) => None,
+        other => to_library(other).ok(),
+    }
 }
 
 fn to_library(value: &Val<'_>) -> Result<Value, EvalError> {

@@ -29,7 +29,7 @@ use serde_json::Value;
 use crate::apiextensions::structural::lists;
 use crate::apiextensions::structural::node::{Node, Type};
 use crate::apiextensions::structural::path::Path;
-use crate::field::{FieldError, Wrong};
+use crate::field::{FieldError, Report, Wrong};
 use eval::{Budget, EvalError, Scope};
 use value::Val;
 
@@ -268,7 +268,7 @@ impl Walk {
                         rule.name()
                     )
                 };
-                self.errors.push(FieldError::invalid(path.field(), ty, why));
+                self.errors.invalid(path.field(), ty, why);
                 return Err(Spent);
             }
             Err(error @ EvalError::Overload) => Some(format!(
@@ -278,7 +278,7 @@ impl Walk {
             Err(error) => Some(format!("{error} evaluating rule: {}", rule.name())),
         };
         if let Some(why) = why {
-            self.errors.push(FieldError::invalid(path.field(), ty, why));
+            self.errors.invalid(path.field(), ty, why);
             return Ok(());
         }
         if !rule.uses_old && at.is_unchanged() {

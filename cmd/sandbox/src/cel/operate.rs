@@ -28,9 +28,7 @@ pub(crate) fn binary<'a>(operator: &str, a: &Val<'a>, b: &Val<'a>, budget: &mut 
         }
         operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS => {
             budget.spend(a.weight().min(b.weight()))?;
-            let Some(order) = compare(a, b) else {
-                return library::call(budget.functions(), operator, None, None, &[a.clone(), b.clone()]);
-            };
+            let order = compare(a, b).ok_or(EvalError::Overload)?;
             return Ok(Val::Bool(match operator {
                 operators::LESS => order == Ordering::Less,
                 operators::LESS_EQUALS => order != Ordering::Greater,
@@ -43,42 +41,22 @@ pub(crate) fn binary<'a>(operator: &str, a: &Val<'a>, b: &Val<'a>, budget: &mut 
     arithmetic(operator, a, b, budget)
 }
 
-/// Integer arithmetic of either signedness, with the errors of the language.
-macro_rules! checked {
-    ($operator:expr, $a:expr, $b:expr, $type:literal) => {{
-        let result = match $operator {
-            operators::ADD => $a.checked_add($b),
-            operators::SUBSTRACT => $a.checked_sub($b),
-            operators::MULTIPLY => $a.checked_mul($b),
-            operators::DIVIDE if $b == 0 => return Err(EvalError::Failed("division by zero".to_owned())),
-            operators::MODULO if $b == 0 => return Err(EvalError::Failed("modulus by zero".to_owned())),
-            operators::DIVIDE => $a.checked_div($b),
-            operators::MODULO => $a.checked_rem($b),
-            _ => return Err(EvalError::Overload),
-        };
-        result.ok_or_else(|| EvalError::Failed(concat!($type, " overflow").to_owned()))?
-    }};
-}
-
 fn arithmetic<'a>(operator: &str, a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Result<Val<'a>> {
-    Ok(match (a, b) {
-        (Val::Int(a), Val::Int(b)) => Val::Int(checked!(operator, a, *b, "integer")),
-        (Val::Uint(a), Val::Uint(b)) => Val::Uint(checked!(operator, a, *b, "unsigned integer")),
-        (Val::Double(a), Val::Double(b)) => Val::Double(match operator {
-            operators::ADD => a + b,
-            operators::SUBSTRACT => a - b,
-            operators::MULTIPLY => a * b,
-            operators::DIVIDE => a / b,
-            _ => return Err(EvalError::Overload),
-        }),
-        (Val::Text(a), Val::Text(b)) if operator == operators::ADD => {
-            budget.spend(u64::try_from((a.len() + b.len()) / 10).unwrap_or(u64::MAX))?;
-            Val::text(format!("{a}{b}"))
+    if let (Val::Text(a), Val::Text(b)) = (a, b) {
+        budget.spend(u64::try_from((a.len() + b.len()) / 10).unwrap_or(u64::MAX))?;
+    }
+    let (Some(one), Some(other)) = (library::scalar(a), library::scalar(b)) else {
+        if operator == operators::ADD {
+            return concatenated(a, b, budget);
         }
-        (Val::Other(_), Val::Other(_)) => {
-            library::call(budget.functions(), operator, None, None, &[a.clone(), b.clone()])?
-        }
-        _ if operator == operators::ADD => concatenated(a, b, budget)?,
+        return Err(EvalError::Overload);
+    };
+    library::result(match operator {
+        operators::ADD => one + other,
+        operators::SUBSTRACT => one - other,
+        operators::MULTIPLY => one * other,
+        operators::DIVIDE => one / other,
+        operators::MODULO => one % other,
         _ => return Err(EvalError::Overload),
     })
 }
@@ -134,26 +112,9 @@ fn position<'a>(
     Ok(None)
 }
 
-/// Compares numbers of any type by value; the library compares the other types.
-#[allow(clippy::cast_precision_loss)]
+/// Compares scalars; numbers of any type by their value.
 fn compare(a: &Val<'_>, b: &Val<'_>) -> Option<Ordering> {
-    let wide = |value: &Val<'_>| match value {
-        Val::Int(n) => Some(i128::from(*n)),
-        Val::Uint(n) => Some(i128::from(*n)),
-        _ => None,
-    };
-    let real = |value: &Val<'_>| match value {
-        Val::Double(n) => Some(*n),
-        other => wide(other).map(|n| n as f64),
-    };
-    match (a, b) {
-        (Val::Text(a), Val::Text(b)) => Some(a.cmp(b)),
-        (Val::Bool(a), Val::Bool(b)) => Some(a.cmp(b)),
-        _ => match (wide(a), wide(b)) {
-            (Some(a), Some(b)) => Some(a.cmp(&b)),
-            _ => real(a)?.partial_cmp(&real(b)?),
-        },
-    }
+    library::scalar(a)?.partial_cmp(&library::scalar(b)?)
 }
 
 /// Whether two values are equal. The order of sets and map lists is ignored.

@@ -151,7 +151,7 @@ pub(crate) fn unescape(name: &str) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     let inner = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
-    if let Some(word) = inner.filter(|word| RESERVED.contains(word)) {
+    if let Some(word) = inner.filter(|word| RESERVED.split(' ').any(|reserved| reserved == *word)) {
         return Cow::Owned(word.to_owned());
     }
     let mut out = String::new();
@@ -174,26 +174,5 @@ const ESCAPES: [(&str, &str); 4] = [
     ("__dash__", "-"),
     ("__slash__", "/"),
 ];
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+const RESERVED: &str = "true false null in as break const continue else for function if import let loop package namespace \
+                        return var void while";

@@ -4,6 +4,7 @@
 //! Each runs within the request that changes its objects, so that its work is done when the response arrives. A test
 //! may [delay](crate::Builder::delayed) one and run its rounds itself with [`Sandbox::step`](crate::Sandbox::step).
 
+mod bootstrap;
 mod namespace_deletion;
 pub(crate) mod role_aggregation;
 mod service_accounts;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::admission::namespace_lifecycle::NAMESPACES;
 use crate::controllers::InternalController;
-use crate::endpoints::{Api, decode};
+use crate::endpoints::Api;
 use crate::meta;
 use crate::resource::Resource;
 
@@ -68,16 +68,8 @@ impl Api {
         let Some(res) = self.registry().find("", "v1", plural) else {
             return;
         };
-        let decoded = decode::object(
-            &res,
-            object,
-            Vec::new(),
-            decode::FieldValidation::Ignore,
-            decode::Stage::Sent,
-        );
-        let created = decoded.and_then(|d| self.create_object(&res, namespace, d.value, false));
         // AlreadyExists: a concurrent request created it. Forbidden, NotFound: the namespace is terminating or gone.
-        if let Err(error) = created
+        if let Err(error) = self.create_own(&res, namespace, object)
             && !matches!(error.code, 403 | 404 | 409)
         {
             tracing::error!(

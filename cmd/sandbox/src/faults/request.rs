@@ -8,7 +8,7 @@ use http::{HeaderMap, Method};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::authz::{Attributes, On};
+use crate::authz::Attributes;
 use crate::endpoints::request::Query;
 
 /// A recorded request. Texts that do not apply are empty.
@@ -50,14 +50,14 @@ impl RecordedRequest {
     )]
     pub(super) fn new(parts: &Parts, body: Bytes) -> Self {
         let path = parts.uri.path();
-        let Attributes { verb, on } = Attributes::of(&parts.method, path, &Query::parse(&parts.uri));
-        let mut request = Self {
-            verb,
-            group: String::new(),
-            resource: String::new(),
-            subresource: String::new(),
-            namespace: String::new(),
-            name: String::new(),
+        let wanted = Attributes::of(&parts.method, path, &Query::parse(&parts.uri));
+        Self {
+            verb: wanted.verb,
+            group: wanted.group,
+            resource: wanted.resource,
+            subresource: wanted.subresource,
+            namespace: wanted.namespace,
+            name: wanted.name,
             method: parts.method.clone(),
             path: path.to_owned(),
             query: parts.uri.query().unwrap_or_default().to_owned(),
@@ -65,22 +65,7 @@ impl RecordedRequest {
             headers: parts.headers.clone(),
             body,
             at: Instant::now(),
-        };
-        if let On::Resource {
-            group,
-            resource,
-            subresource,
-            namespace,
-            name,
-        } = on
-        {
-            request.group = group;
-            request.resource = resource;
-            request.subresource = subresource;
-            request.namespace = namespace;
-            request.name = name;
         }
-        request
     }
 
     /// Returns the JSON body, or null.

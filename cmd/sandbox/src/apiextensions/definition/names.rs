@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, Report};
 use crate::registry::json::{list, text};
 use crate::registry::names::dns_1035_label;
 
@@ -44,11 +44,7 @@ pub(crate) fn validate(names: &Value, path: &str) -> Vec<FieldError> {
             } else {
                 ""
             };
-            errors.push(FieldError::invalid(
-                path,
-                value,
-                format!("{hint}{}", wrong.join(",")),
-            ));
+            errors.invalid(path, value, format!("{hint}{}", wrong.join(",")));
         }
     };
     for (key, mixed_case) in [
@@ -66,11 +62,11 @@ pub(crate) fn validate(names: &Value, path: &str) -> Vec<FieldError> {
     }
     let (kind, list_kind) = (text(&names["kind"]), text(&names["listKind"]));
     if !kind.is_empty() && kind == list_kind {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             format!("{path}.listKind"),
             list_kind,
             "kind and listKind may not be the same",
-        ));
+        );
     }
     errors
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::apiextensions::definition::names;
 use crate::apiextensions::structural;
-use crate::field::{FieldError, Wrong};
+use crate::field::{FieldError, Report, Wrong};
 use crate::registry::json::{flag, list, text};
 use crate::registry::names::{dns_1035_label, dns_subdomain};
 use crate::registry::webhooks;
@@ -17,39 +17,30 @@ pub(crate) fn validate(spec: &Value) -> Vec<FieldError> {
     let group = text(&spec["group"]);
     let wrong = dns_subdomain(group);
     if group.is_empty() {
-        errors.push(FieldError::required("spec.group", ""));
+        errors.required("spec.group", "");
     } else if !wrong.is_empty() {
-        errors.push(FieldError::invalid("spec.group", group, wrong.join(",")));
+        errors.invalid("spec.group", group, wrong.join(","));
     } else if !group.contains('.') {
-        errors.push(FieldError::invalid(
-            "spec.group",
-            group,
-            "should be a domain with at least one dot",
-        ));
+        errors.invalid("spec.group", group, "should be a domain with at least one dot");
     }
     match text(&spec["scope"]) {
         "Cluster" | "Namespaced" => {}
-        "" => errors.push(FieldError::required("spec.scope", "")),
-        other => errors.push(FieldError::not_supported(
-            "spec.scope",
-            other,
-            &["Cluster", "Namespaced"],
-        )),
+        "" => errors.required("spec.scope", ""),
+        other => errors.not_supported("spec.scope", other, &["Cluster", "Namespaced"]),
     }
     versions(spec, &mut errors);
     for key in ["plural", "singular", "kind", "listKind"] {
         if text(&spec["names"][key]).is_empty() {
-            errors.push(FieldError::required(format!("spec.names.{key}"), ""));
+            errors.required(format!("spec.names.{key}"), "");
         }
     }
     errors.extend(names::validate(&spec["names"], "spec.names"));
     conversion(spec, &mut errors);
     if flag(&spec["preserveUnknownFields"]) {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             "spec.preserveUnknownFields",
             true,
-            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
-        ));
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead");
     }
     errors
 }
@@ -58,10 +49,7 @@ fn versions(spec: &Value, errors: &mut Vec<FieldError>) {
     let versions = list(&spec["versions"]);
     for (i, version) in versions.iter().enumerate() {
         if version["schema"]["openAPIV3Schema"].is_null() {
-            errors.push(FieldError::required(
-                format!("spec.versions[{i}].schema.openAPIV3Schema"),
-                "",
-            ));
+            errors.required(format!("spec.versions[{i}].schema.openAPIV3Schema"), "");
         }
     }
     let mut seen = BTreeSet::new();
@@ -81,14 +69,14 @@ fn versions(spec: &Value, errors: &mut Vec<FieldError>) {
         unique &= seen.insert(name);
         let wrong = dns_1035_label(name);
         if !wrong.is_empty() {
-            errors.push(FieldError::invalid(format!("{path}.name"), name, wrong.join(",")));
+            errors.invalid(format!("{path}.name"), name, wrong.join(","));
         }
         if !flag(&version["deprecated"]) && !version["deprecationWarning"].is_null() {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("{path}.deprecationWarning"),
                 version["deprecationWarning"].clone(),
                 "can only be set for deprecated versions",
-            ));
+            );
         }
         let schema = &version["schema"]["openAPIV3Schema"];
         if !schema.is_null()
@@ -118,11 +106,11 @@ fn versions(spec: &Value, errors: &mut Vec<FieldError>) {
         }
     }
     if !unique {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             "spec.versions",
             spec["versions"].clone(),
             "must contain unique version names",
-        ));
+        );
     }
     if versions
         .iter()
@@ -130,11 +118,11 @@ fn versions(spec: &Value, errors: &mut Vec<FieldError>) {
         .count()
         != 1
     {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             "spec.versions",
             spec["versions"].clone(),
             "must have exactly one version marked as storage version",
-        ));
+        );
     }
 }
 
@@ -145,22 +133,22 @@ fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (key, below) in [("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")] {
         let field = format!("{path}.scale.{key}");
         match text(&scale[key]) {
-            "" => errors.push(FieldError::required(field, "")),
-            given if !given.starts_with(below) => errors.push(FieldError::invalid(
+            "" => errors.required(field, ""),
+            given if !given.starts_with(below) => errors.invalid(
                 field,
                 given,
                 format!("should be a json path under {}", below.trim_end_matches('.')),
-            )),
+            ),
             _ => {}
         }
     }
     let selector = text(&scale["labelSelectorPath"]);
     if !selector.is_empty() && !selector.starts_with(".spec.") && !selector.starts_with(".status.") {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             format!("{path}.scale.labelSelectorPath"),
             selector,
             "should be a json path under either .spec or .status",
-        ));
+        );
     }
 }
 
@@ -172,31 +160,27 @@ fn selectable_fields(fields: &[Value], schema: &Value, path: &str, errors: &mut 
         let at = format!("{path}[{i}].jsonPath");
         let given = text(&field["jsonPath"]);
         if given.is_empty() {
-            errors.push(FieldError::required(at, ""));
+            errors.required(at, "");
             continue;
         }
         let found = match selected_schema(given, schema) {
             Ok(found) => found,
             Err(why) => {
-                errors.push(FieldError::invalid(
-                    at,
-                    given,
-                    format!("is an invalid path: {why}"),
-                ));
+                errors.invalid(at, given, format!("is an invalid path: {why}"));
                 continue;
             }
         };
         if given.split('.').nth(1) == Some("metadata") {
             let why = "must not point to fields in metadata";
-            errors.push(FieldError::invalid(at.clone(), given, why));
+            errors.invalid(at.clone(), given, why);
         }
         if !matches!(text(&found["type"]), "string" | "boolean" | "integer") {
             let why = "must point to a field of type string, boolean or integer. Enum string fields and strings with \
                        formats are allowed.";
-            errors.push(FieldError::invalid(at.clone(), given, why));
+            errors.invalid(at.clone(), given, why);
         }
         if !seen.insert(given) {
-            errors.push(FieldError::duplicate(at, given));
+            errors.duplicate(at, given);
         }
     }
     if seen.len() > MAX {
@@ -251,23 +235,23 @@ fn printer_column(column: &Value, path: &str, errors: &mut Vec<FieldError>) {
         "password",
     ];
     if text(&column["name"]).is_empty() {
-        errors.push(FieldError::required(format!("{path}.name"), ""));
+        errors.required(format!("{path}.name"), "");
     }
     match text(&column["type"]) {
         "boolean" | "date" | "integer" | "number" | "string" => {}
-        "" => errors.push(FieldError::required(format!("{path}.type"), TYPES)),
-        other => errors.push(FieldError::invalid(format!("{path}.type"), other, TYPES)),
+        "" => errors.required(format!("{path}.type"), TYPES),
+        other => errors.invalid(format!("{path}.type"), other, TYPES),
     }
     let format = text(&column["format"]);
     if !FORMATS.contains(&format) {
-        errors.push(FieldError::invalid(
+        errors.invalid(
             format!("{path}.format"),
             format,
             "must be one of byte,date,date-time,double,float,int32,int64,password",
-        ));
+        );
     }
     if text(&column["jsonPath"]).is_empty() {
-        errors.push(FieldError::required(format!("{path}.JSONPath"), ""));
+        errors.required(format!("{path}.JSONPath"), "");
     }
 }
 
@@ -277,39 +261,32 @@ fn conversion(spec: &Value, errors: &mut Vec<FieldError>) {
     let webhook = &conversion["webhook"];
     match text(&conversion["strategy"]) {
         "None" if webhook.is_null() => {}
-        "None" => errors.push(FieldError::forbidden(
+        "None" => errors.forbidden(
             format!("{PATH}.webhookClientConfig"),
             "should not be set when strategy is not set to Webhook",
-        )),
+        ),
         "Webhook" => {
             if webhook["clientConfig"].is_null() {
-                errors.push(FieldError::required(
+                errors.required(
                     format!("{PATH}.webhookClientConfig"),
                     "required when strategy is set to Webhook",
-                ));
+                );
             } else {
                 let path = format!("{PATH}.webhookClientConfig");
                 webhooks::client::validate(&webhook["clientConfig"], &Path::Root.key(&path), errors);
             }
             if list(&webhook["conversionReviewVersions"]).is_empty() {
-                errors.push(FieldError::required(
-                    format!("{PATH}.conversionReviewVersions"),
-                    "",
-                ));
+                errors.required(format!("{PATH}.conversionReviewVersions"), "");
             }
             // Objects of a single version are never converted.
             if list(&spec["versions"]).len() > 1 {
                 let why = "the sandbox does not call conversion webhooks: use None, which changes only the apiVersion, \
                            or define one version";
-                errors.push(FieldError::invalid(format!("{PATH}.strategy"), "Webhook", why));
+                errors.invalid(format!("{PATH}.strategy"), "Webhook", why);
             }
         }
-        "" => errors.push(FieldError::required(format!("{PATH}.strategy"), "")),
-        other => errors.push(FieldError::not_supported(
-            format!("{PATH}.strategy"),
-            other,
-            &["None", "Webhook"],
-        )),
+        "" => errors.required(format!("{PATH}.strategy"), ""),
+        other => errors.not_supported(format!("{PATH}.strategy"), other, &["None", "Webhook"]),
     }
 }
 
@@ -337,15 +314,14 @@ pub(crate) fn stored_versions(crd: &Value) -> Vec<FieldError> {
     for (i, version) in stored.iter().enumerate() {
         if !versions.iter().any(|served| served["name"] == *version) {
             let name = text(version);
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 format!("{PATH}[{i}]"),
                 name,
                 format!(
                     "missing from spec.versions; {name} was previously a storage version, and must remain in \
                      spec.versions until a storage migration ensures no data remains persisted in {name} and removes \
                      {name} from status.storedVersions"
-                ),
-            ));
+                ));
         }
     }
     errors

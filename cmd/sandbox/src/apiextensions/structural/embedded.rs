@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::apiextensions::structural::node::Node;
 use crate::apiextensions::structural::path::Path;
-use crate::field::FieldError;
+use crate::field::{FieldError, Report};
 use crate::{registry, schema};
 
 /// Coerces the metadata of embedded resources. Returns the paths of dropped unknown fields.
@@ -19,7 +19,7 @@ pub fn coerce(
             if node.embedded {
                 for key in ["apiVersion", "kind"] {
                     if let Some(other) = map.get(key).filter(|value| !value.is_string()) {
-                        let field = path.child(key).field();
+                        let field = path.at(key);
                         return Err(FieldError::invalid(field, other.clone(), "must be a string"));
                     }
                 }
@@ -79,35 +79,31 @@ pub fn validate(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<Fi
 
 fn resource(value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     for key in ["apiVersion", "kind"] {
-        let field = path.child(key).field();
+        let field = path.at(key);
         match &value[key] {
-            Value::Null => errors.push(FieldError::required(field, "")),
+            Value::Null => errors.required(field, ""),
             Value::String(text) if text.is_empty() => {
-                errors.push(FieldError::invalid(field, "", "must not be empty"));
+                errors.invalid(field, "", "must not be empty");
             }
             Value::String(text) if key == "kind" => {
                 let wrong = registry::kind_name(text);
                 if !wrong.is_empty() {
                     let hint = "may have mixed case, but should otherwise match: ";
-                    errors.push(FieldError::invalid(
-                        field,
-                        text.as_str(),
-                        format!("{hint}{}", wrong.join(",")),
-                    ));
+                    errors.invalid(field, text.as_str(), format!("{hint}{}", wrong.join(",")));
                 }
             }
             Value::String(text) if text.matches('/').count() > 1 => {
                 let why = format!("unexpected GroupVersion string: {text}");
-                errors.push(FieldError::invalid(field, text.as_str(), why));
+                errors.invalid(field, text.as_str(), why);
             }
             Value::String(_) => {}
-            other => errors.push(FieldError::invalid(field, other.clone(), "must be a string")),
+            other => errors.invalid(field, other.clone(), "must be a string"),
         }
     }
     if value["metadata"].is_object() {
         errors.extend(registry::validate_embedded_metadata(
             &value["metadata"],
-            &path.child("metadata").field(),
+            &path.at("metadata"),
         ));
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::apiextensions::structural::node::{List, Node};
 use crate::apiextensions::structural::path::Path;
-use crate::field::FieldError;
+use crate::field::{FieldError, Report};
 
 /// Reports duplicates in an object.
 pub fn validate(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -44,7 +44,7 @@ fn map_list(keys: &[String], items: &[Value], path: &Path<'_>, errors: &mut Vec<
         .find(|(_, item)| !item.is_object() && !item.is_null());
     if let Some((index, item)) = odd {
         let why = "must be an object for an array of list-type map";
-        errors.push(FieldError::invalid(path.index(index).field(), item.clone(), why));
+        errors.invalid(path.index(index).field(), item.clone(), why);
         return;
     }
     let keys: Vec<Value> = items.iter().map(|item| key_of(keys, item)).collect();
@@ -103,7 +103,7 @@ fn duplicates(items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
         let times = seen.entry(item.to_string()).or_default();
         *times += 1;
         if *times == 2 {
-            errors.push(FieldError::duplicate(path.index(index).field(), item.clone()));
+            errors.duplicate(path.index(index).field(), item.clone());
         }
     }
 }

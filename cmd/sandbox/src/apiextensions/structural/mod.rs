@@ -23,7 +23,7 @@ pub(crate) mod tests;
 use serde_json::Value;
 
 pub use crate::cel::{Condition, MatchResult, check_condition, conditions};
-use crate::field::{FieldError, Wrong};
+use crate::field::{FieldError, Report, Wrong};
 pub use check::check;
 use node::Node;
 use path::Path;
@@ -138,7 +138,7 @@ impl Schema {
         if errors.iter().any(blocking) {
             let why = "some validation rules were not checked because the object was invalid; correct the existing \
                        errors to complete validation";
-            errors.push(FieldError::invalid("<nil>", Value::Null, why));
+            errors.invalid("<nil>", Value::Null, why);
             return;
         }
         errors.extend(crate::cel::validate(&self.root, new, old));

@@ -27,6 +27,11 @@ impl<'a> Path<'a> {
         Self::Index(self, index)
     }
 
+    /// Returns the path of a child for a field error.
+    pub fn at(&self, name: &str) -> String {
+        Path::Child(self, name).field()
+    }
+
     /// Returns the path for a field error: the server calls the root of an object `<nil>`.
     pub fn field(&self) -> String {
         match self.to_string() {

@@ -6,7 +6,7 @@ use crate::apiextensions::structural::node::Node;
 use crate::apiextensions::structural::path::Path;
 use crate::apiextensions::structural::{embedded, prune, validate};
 use crate::cel;
-use crate::field::FieldError;
+use crate::field::{FieldError, Report};
 
 /// Validates the defaults of a schema.
 pub(crate) fn check(node: &Node, path: &Path<'_>) -> Vec<FieldError> {
@@ -42,11 +42,7 @@ fn one(node: &Node, default: &Value, path: &Path<'_>, in_meta: bool, errors: &mu
         let mut pruned = default.clone();
         prune::prune(node, &mut pruned, node.embedded);
         if pruned != *default {
-            errors.push(FieldError::invalid(
-                path.field(),
-                default.clone(),
-                "must not have unknown fields",
-            ));
+            errors.invalid(path.field(), default.clone(), "must not have unknown fields");
         }
         if let Err(error) = embedded::coerce(node, &mut coerced, path, &mut Vec::new()) {
             errors.push(error);

@@ -1,9 +1,12 @@
 //! Validation of the keywords of a schema. Mirrors `ValidateCustomResourceDefinitionOpenAPISchema`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::apiextensions::structural::check::{Relation, each_child, is_set};
+use crate::apiextensions::structural::node::Node;
 use crate::apiextensions::structural::path::Path;
-use crate::field::FieldError;
+use crate::cel;
+use crate::field::{FieldError, Report};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: [&str; 4] = [
@@ -11,6 +14,14 @@ const REASONS: [&str; 4] = [
     "FieldValueForbidden",
     "FieldValueInvalid",
     "FieldValueRequired",
+];
+const UNSUPPORTED: [&str; 6] = [
+    "id",
+    "$ref",
+    "patternProperties",
+    "dependencies",
+    "additionalItems",
+    "definitions",
 ];
 const META: [&str; 3] = ["metadata", "kind", "apiVersion"];
 
@@ -37,94 +48,50 @@ pub(crate) fn check(schema: &Value, path: &Path<'_>) -> Vec<FieldError> {
 
 /// Reports a keyword that a structural schema must not have.
 pub(crate) fn unsupported(schema: &Value) -> Option<String> {
-    let keywords = [
-        "id",
-        "$schema",
-        "$ref",
-        "patternProperties",
-        "dependencies",
-        "additionalItems",
-        "definitions",
-    ];
-    let set = |key: &&str| !schema[*key].is_null() && schema[*key] != "" && schema[*key] != json!({});
-    if let Some(key) = keywords.iter().find(|key| set(key)) {
-        let name = if *key == "$schema" { "schema" } else { key };
+    let keywords = UNSUPPORTED.iter().chain(&["$schema"]);
+    if let Some(key) = keywords.into_iter().find(|key| is_set(&schema[**key])) {
+        let name = key.trim_start_matches(if *key == "$schema" { "$" } else { "" });
         return Some(format!("OpenAPIV3Schema '{name}' is not supported"));
     }
     if schema["items"].is_array() {
         return Some("OpenAPIV3Schema 'items' must be a schema, but is an array".to_owned());
     }
-    below(schema).find_map(unsupported)
-}
-
-/// Returns the child schemas.
-fn below(schema: &Value) -> impl Iterator<Item = &Value> {
-    let lists = ["allOf", "anyOf", "oneOf"]
-        .into_iter()
-        .flat_map(|key| schema[key].as_array().into_iter().flatten());
-    let single = ["items", "not", "additionalProperties"]
-        .into_iter()
-        .map(|key| &schema[key])
-        .filter(|schema| schema.is_object());
-    let fields = schema["properties"].as_object().into_iter().flatten();
-    lists.chain(single).chain(fields.map(|(_, schema)| schema))
+    let mut found = None;
+    each_child(schema, &Path::Root, |_, child, _| {
+        found = found.take().or_else(|| unsupported(child));
+    });
+    found
 }
 
 fn walk(schema: &Value, path: &Path<'_>, spot: Spot<'_>, errors: &mut Vec<FieldError>) {
     keywords(schema, path, spot, errors);
-    if schema["uniqueItems"] == true {
-        errors.push(FieldError::forbidden(
-            path.child("uniqueItems").field(),
-            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
-        ));
-    }
-    let inner = Spot { root: false, ..spot };
     let additional = &schema["additionalProperties"];
-    let properties = schema["properties"].as_object();
-    if !additional.is_null() {
-        let at = path.child("additionalProperties");
-        if properties.is_some_and(|p| !p.is_empty()) && *additional != true {
-            let why = "additionalProperties and properties are mutual exclusive";
-            errors.push(FieldError::forbidden(at.field(), why));
-        }
-        if additional.is_object() {
-            let forbidden = "inside additionalProperties applying to object metadata";
-            let no_default = if spot.in_meta {
-                Some(forbidden)
-            } else {
-                spot.no_default
-            };
-            walk(additional, &at, Spot { no_default, ..inner }, errors);
-        }
+    let has_properties = schema["properties"].as_object().is_some_and(|p| !p.is_empty());
+    if has_properties && !additional.is_null() && *additional != true {
+        let why = "additionalProperties and properties are mutual exclusive";
+        errors.forbidden(path.at("additionalProperties"), why);
     }
-    let self_is_root = spot.root;
-    let at = path.child("properties");
-    for (name, field) in properties.into_iter().flatten() {
-        let mut spot = inner;
-        let reason = format!("in top-level {name}");
-        if META.contains(&name.as_str()) {
-            spot.in_meta |= self_is_root || schema["x-kubernetes-embedded-resource"] == true;
-            if self_is_root {
-                spot.no_default = Some(&reason);
+    each_child(schema, path, |relation, child, at| {
+        let reason;
+        let mut below = Spot { root: false, ..spot };
+        match relation {
+            Relation::AdditionalProperties if spot.in_meta => {
+                below.no_default = Some("inside additionalProperties applying to object metadata");
             }
+            Relation::Property(name) if META.contains(&name) => {
+                below.in_meta |= spot.root || schema["x-kubernetes-embedded-resource"] == true;
+                reason = format!("in top-level {name}");
+                if spot.root {
+                    below.no_default = Some(&reason);
+                }
+            }
+            _ => {}
         }
-        walk(field, &at.key(name), spot, errors);
-    }
-    if schema["not"].is_object() {
-        walk(&schema["not"], &path.child("not"), inner, errors);
-    }
-    for key in ["allOf", "oneOf", "anyOf"] {
-        let at = path.child(key);
-        for (index, nested) in schema[key].as_array().into_iter().flatten().enumerate() {
-            walk(nested, &at.index(index), inner, errors);
-        }
-    }
-    if schema["items"].is_object() {
-        walk(&schema["items"], &path.child("items"), inner, errors);
-    }
+        walk(child, at, below, errors);
+    });
     if schema["x-kubernetes-preserve-unknown-fields"] == false {
-        let field = path.child("x-kubernetes-preserve-unknown-fields").field();
-        errors.push(FieldError::invalid(field, false, "must be true or undefined"));
+        let field = path.at("x-kubernetes-preserve-unknown-fields");
+        errors.invalid(field, false, "must be true or undefined");
     }
     topology(schema, path, errors);
     rules(schema, path, errors);
@@ -133,50 +100,50 @@ fn walk(schema: &Value, path: &Path<'_>, spot: Spot<'_>, errors: &mut Vec<FieldE
 fn keywords(schema: &Value, path: &Path<'_>, spot: Spot<'_>, errors: &mut Vec<FieldError>) {
     let ty = schema["type"].as_str().unwrap_or_default();
     if !ty.is_empty() && !TYPES.contains(&ty) {
-        errors.push(FieldError::not_supported(path.child("type").field(), ty, &TYPES));
+        errors.not_supported(path.at("type"), ty, &TYPES);
     }
     if let (false, Some(reason)) = (schema["default"].is_null(), spot.no_default) {
-        let why = format!("must not be set {reason}");
-        errors.push(FieldError::forbidden(path.child("default").field(), why));
+        errors.forbidden(path.at("default"), format!("must not be set {reason}"));
     }
-    for key in [
-        "id",
-        "additionalItems",
-        "patternProperties",
-        "definitions",
-        "dependencies",
-        "$ref",
-    ] {
-        if !schema[key].is_null() && schema[key] != "" && schema[key] != json!({}) {
-            let why = format!("{key} is not supported");
-            errors.push(FieldError::forbidden(path.child(key).field(), why));
-        }
+    for key in UNSUPPORTED.iter().filter(|key| is_set(&schema[**key])) {
+        errors.forbidden(path.at(key), format!("{key} is not supported"));
     }
-    if ty == "null" {
-        let why = "type cannot be set to null, use nullable as an alternative";
-        errors.push(FieldError::forbidden(path.child("type").field(), why));
-    }
-    if schema["items"].is_array() {
-        let why = "items must be a schema object and not an array";
-        errors.push(FieldError::forbidden(path.child("items").field(), why));
-    }
-    if spot.in_meta && schema["x-kubernetes-embedded-resource"] == true {
-        let field = path.child("x-kubernetes-embedded-resource").field();
-        errors.push(FieldError::forbidden(
-            field,
+    for (wrong, key, why) in [
+        (
+            ty == "null",
+            "type",
+            "type cannot be set to null, use nullable as an alternative",
+        ),
+        (
+            schema["items"].is_array(),
+            "items",
+            "items must be a schema object and not an array",
+        ),
+        (
+            spot.in_meta && schema["x-kubernetes-embedded-resource"] == true,
+            "x-kubernetes-embedded-resource",
             "must not be used inside of resource meta",
-        ));
+        ),
+        (
+            schema["uniqueItems"] == true,
+            "uniqueItems",
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+        ),
+    ] {
+        if wrong {
+            errors.forbidden(path.at(key), why);
+        }
     }
 }
 
 /// Reports a keyword that requires another type.
 fn needs_type(schema: &Value, wanted: &str, keyword: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let field = path.child("type").field();
+    let field = path.at("type");
     let why = format!("must be {wanted} if {keyword} is specified");
     match schema["type"].as_str().unwrap_or_default() {
         ty if ty == wanted => {}
-        "" => errors.push(FieldError::required(field, why)),
-        ty => errors.push(FieldError::invalid(field, ty, why)),
+        "" => errors.required(field, why),
+        ty => errors.invalid(field, ty, why),
     }
 }
 
@@ -186,12 +153,8 @@ fn topology(schema: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if let Some(map_type) = schema["x-kubernetes-map-type"].as_str() {
         needs_type(schema, "object", "x-kubernetes-map-type", path, errors);
         if !["atomic", "granular"].contains(&map_type) {
-            let field = path.child("x-kubernetes-map-type").field();
-            errors.push(FieldError::not_supported(
-                field,
-                map_type,
-                &["atomic", "granular"],
-            ));
+            let field = path.at("x-kubernetes-map-type");
+            errors.not_supported(field, map_type, &["atomic", "granular"]);
         }
     }
     let list_type = schema["x-kubernetes-list-type"].as_str();
@@ -203,19 +166,15 @@ fn topology(schema: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
             let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
             let nested = items["x-kubernetes-list-type"].as_str();
             if items["type"] == "array" && nested.is_some_and(|nested| nested != "atomic") {
-                let field = items_path.child("x-kubernetes-list-type").field();
-                errors.push(FieldError::invalid(field, nested, why));
+                let field = items_path.at("x-kubernetes-list-type");
+                errors.invalid(field, nested, why);
             } else if items["type"] == "object" && items["x-kubernetes-map-type"] != "atomic" {
-                let field = items_path.child("x-kubernetes-map-type").field();
-                errors.push(FieldError::invalid(field, nested, why));
+                let field = items_path.at("x-kubernetes-map-type");
+                errors.invalid(field, nested, why);
             }
         }
         if !["atomic", "set", "map"].contains(&list_type) {
-            errors.push(FieldError::not_supported(
-                list_path.field(),
-                list_type,
-                &["atomic", "set", "map"],
-            ));
+            errors.not_supported(list_path.field(), list_type, &["atomic", "set", "map"]);
         }
     }
     let keys = schema["x-kubernetes-list-map-keys"].as_array();
@@ -227,81 +186,60 @@ fn topology(schema: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
             Some(other) => FieldError::invalid(list_path.field(), other, why),
         });
     }
-    if list_type == Some("map") {
-        map_list(schema, keys, path, errors);
-    }
     if let Some(list_type @ ("set" | "map")) = list_type
         && items["nullable"] == true
     {
         let why = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-        errors.push(FieldError::forbidden(items_path.child("nullable").field(), why));
+        errors.forbidden(items_path.at("nullable"), why);
     }
     if list_type == Some("map") {
-        map_keys(items, keys, &items_path, errors);
+        map_list(items, keys, path, errors);
     }
 }
 
-fn map_list(schema: &Value, keys: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let items = &schema["items"];
-    let keys_field = path.child("x-kubernetes-list-map-keys").field();
+/// Validates a map list: its keys are scalar fields of the items, and required or have a default.
+fn map_list(items: &Value, keys: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let keys_field = path.at("x-kubernetes-list-map-keys");
     let items_path = path.child("items");
     if keys.is_empty() {
         let why = "must not be empty if x-kubernetes-list-type is map";
-        errors.push(FieldError::required(keys_field.clone(), why));
+        errors.required(keys_field.clone(), why);
     }
     if items.is_null() {
         let why = "must have a schema if x-kubernetes-list-type is map";
-        errors.push(FieldError::required(items_path.field(), why));
-        return;
-    }
-    if items["type"] != "object" {
+        errors.required(items_path.field(), why);
+    } else if items["type"] != "object" {
         let ty = items["type"].as_str().unwrap_or_default();
         let why = "must be object if parent array's x-kubernetes-list-type is map";
-        errors.push(FieldError::invalid(items_path.child("type").field(), ty, why));
-        return;
+        errors.invalid(items_path.at("type"), ty, why);
     }
+    let of_key = "this property is in x-kubernetes-list-map-keys, so it";
+    let required = items["required"].as_array();
+    let properties = items_path.child("properties");
     for (index, key) in keys.iter().enumerate() {
         let name = key.as_str().unwrap_or_default();
-        match items["properties"].get(name) {
-            Some(field) if field["type"] == "array" || field["type"] == "object" => {
-                let at = items_path.child("properties");
-                let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                errors.push(FieldError::invalid(
-                    at.key(name).child("type").field(),
-                    "object",
-                    why,
-                ));
-            }
-            Some(_) => {}
-            None => errors.push(FieldError::invalid(
-                keys_field.clone(),
-                keys.to_vec(),
-                "entries must all be names of item properties",
-            )),
-        }
         if keys[..index].contains(key) {
             let why = "must not contain duplicate entries";
-            errors.push(FieldError::invalid(keys_field.clone(), keys.to_vec(), why));
+            errors.invalid(keys_field.clone(), keys.to_vec(), why);
         }
-    }
-}
-
-/// Keys of a map list are required or have a default.
-fn map_keys(items: &Value, keys: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let at = path.child("properties");
-    let required = items["required"].as_array();
-    for key in keys {
-        let name = key.as_str().unwrap_or_default();
         let Some(field) = items["properties"].get(name) else {
+            if items["type"] == "object" {
+                let why = "entries must all be names of item properties";
+                errors.invalid(keys_field.clone(), keys.to_vec(), why);
+            }
             continue;
         };
+        let at = properties.key(name);
+        if items["type"] == "object" && (field["type"] == "array" || field["type"] == "object") {
+            let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+            errors.invalid(at.at("type"), "object", why);
+        }
         if !required.is_some_and(|required| required.contains(key)) && field["default"].is_null() {
-            let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-            errors.push(FieldError::required(at.key(name).child("default").field(), why));
+            let why = format!("{of_key} must have a default or be a required property");
+            errors.required(at.at("default"), why);
         }
         if field["nullable"] == true {
-            let why = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-            errors.push(FieldError::forbidden(at.key(name).child("nullable").field(), why));
+            errors.forbidden(at.at("nullable"), format!("{of_key} cannot be nullable"));
         }
     }
 }
@@ -316,53 +254,36 @@ fn rules(schema: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
         let lines = |text: &str| text.trim().contains(['\n', '\r']);
         let (expression, message) = (text("rule").trim(), text("message"));
         if expression.is_empty() {
-            errors.push(FieldError::required(
-                at.child("rule").field(),
-                "rule is not specified",
-            ));
+            errors.required(at.at("rule"), "rule is not specified");
         } else if !message.is_empty() && message.trim().is_empty() {
-            let field = at.child("message").field();
-            errors.push(FieldError::invalid(
-                field,
-                message,
-                "must be non-empty if specified",
-            ));
+            let field = at.at("message");
+            errors.invalid(field, message, "must be non-empty if specified");
         } else if lines(message) {
-            let field = at.child("message").field();
-            errors.push(FieldError::invalid(
-                field,
-                message,
-                "must not contain line breaks",
-            ));
+            let field = at.at("message");
+            errors.invalid(field, message, "must not contain line breaks");
         } else if lines(expression) && message.trim().is_empty() {
             let why = "message must be specified if rule contains line breaks";
-            errors.push(FieldError::required(at.child("message").field(), why));
+            errors.required(at.at("message"), why);
         }
         if !text("messageExpression").is_empty() && text("messageExpression").trim().is_empty() {
             let why = "messageExpression must be non-empty if specified";
-            errors.push(FieldError::required(at.child("messageExpression").field(), why));
+            errors.required(at.at("messageExpression"), why);
         }
         if let Some(reason) = rule["reason"].as_str().filter(|reason| !REASONS.contains(reason)) {
-            errors.push(FieldError::not_supported(
-                at.child("reason").field(),
-                reason,
-                &REASONS,
-            ));
+            errors.not_supported(at.at("reason"), reason, &REASONS);
         }
         let field_path = text("fieldPath");
-        let field = at.child("fieldPath").field();
+        let field = at.at("fieldPath");
         if !field_path.is_empty() && field_path.trim().is_empty() {
             let why = "must be non-empty if specified";
-            errors.push(FieldError::invalid(field.clone(), field_path, why));
+            errors.invalid(field.clone(), field_path, why);
         }
         if field_path.contains(['\n', '\r']) {
             let why = "must not contain line breaks";
-            errors.push(FieldError::invalid(field.clone(), field_path, why));
+            errors.invalid(field.clone(), field_path, why);
         }
-        if !field_path.is_empty()
-            && crate::apiextensions::structural::check::rules::field_path(schema, field_path).is_none()
-        {
-            errors.push(FieldError::invalid(field, field_path, "must be a valid path"));
+        if !field_path.is_empty() && cel::field_path(&Node::compile(schema), field_path).is_none() {
+            errors.invalid(field, field_path, "must be a valid path");
         }
     }
 }

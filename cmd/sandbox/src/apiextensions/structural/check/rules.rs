@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::apiextensions::structural::node::Node;
 use crate::apiextensions::structural::path::Path;
 use crate::cel;
-use crate::field::FieldError;
+use crate::field::{FieldError, Report};
 
 /// Type-checks the rules of a schema without other errors.
 pub(crate) fn check(schema: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -14,11 +14,6 @@ pub(crate) fn check(schema: &Value, path: &Path<'_>, errors: &mut Vec<FieldError
         unrelated: None,
     };
     walk(schema, &Node::compile(schema), path, &spot, errors);
-}
-
-/// Returns `fieldPath` in the form of error messages, if it is a path of the schema.
-pub(crate) fn field_path(schema: &Value, path: &str) -> Option<String> {
-    cel::field_path(&Node::compile(schema), path)
 }
 
 struct Spot<'a> {
@@ -62,17 +57,17 @@ fn walk(schema: &Value, node: &Node, path: &Path<'_>, spot: &Spot<'_>, errors: &
 
 fn rule(rule: &Value, node: &Node, path: &Path<'_>, spot: &Spot<'_>, errors: &mut Vec<FieldError>) {
     let text = |key: &str| rule[key].as_str().unwrap_or_default();
-    let field = path.child("rule").field();
+    let field = path.at("rule");
     let optional_old = rule["optionalOldSelf"] == true;
     let uses_old = match cel::check(text("rule"), node, spot.resource, optional_old, "bool") {
         Ok(uses_old) => uses_old,
         Err(why) => {
-            errors.push(FieldError::invalid(field, rule.clone(), why));
+            errors.invalid(field, rule.clone(), why);
             return;
         }
     };
     if !text("messageExpression").is_empty() {
-        let at = path.child("messageExpression").field();
+        let at = path.at("messageExpression");
         if let Err(why) = cel::check(
             text("messageExpression"),
             node,
@@ -81,15 +76,15 @@ fn rule(rule: &Value, node: &Node, path: &Path<'_>, spot: &Spot<'_>, errors: &mu
             "string",
         ) {
             let why = why.replacen("compilation failed", "messageExpression compilation failed", 1);
-            errors.push(FieldError::invalid(at, rule.clone(), why));
+            errors.invalid(at, rule.clone(), why);
         }
     }
     if let (true, Some(list)) = (uses_old, spot.unrelated) {
         let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}");
-        errors.push(FieldError::invalid(field, text("rule"), why));
+        errors.invalid(field, text("rule"), why);
     } else if !uses_old && !rule["optionalOldSelf"].is_null() {
-        let at = path.child("optionalOldSelf").field();
+        let at = path.at("optionalOldSelf");
         let why = "may not be set if oldSelf is not used in rule";
-        errors.push(FieldError::invalid(at, optional_old, why));
+        errors.invalid(at, optional_old, why);
     }
 }

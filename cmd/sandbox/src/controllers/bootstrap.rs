@@ -1,0 +1,84 @@
+//! The objects of every cluster: initial namespaces, system priority classes, the RBAC bootstrap policy, and the Service
+//! `kubernetes`. Mirrors the post-start hooks of kube-apiserver; `bootstrap.yaml` lists the objects.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::authn::Authorization;
+use crate::authz::authorize::GROUP;
+use crate::endpoints::{Api, Written, decode};
+use crate::resource::Resource;
+use crate::status::{ApiError, Result};
+use crate::{fieldmanager, meta, registry, yaml};
+
+static OBJECTS: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    let documents = yaml::documents(include_str!("bootstrap.yaml"));
+    documents.flatten().map(|document| document.value).collect()
+});
+
+impl Api {
+    /// Creates the objects that every cluster has.
+    pub(crate) fn bootstrap(&self) {
+        for object in OBJECTS.iter() {
+            if let Err(error) = self.create_initial(object.clone()) {
+                let (kind, name) = (object["kind"].as_str(), meta::name(object));
+                tracing::error!(
+                    kind,
+                    name,
+                    error = error.message,
+                    "Failed to create an initial object"
+                );
+            }
+        }
+    }
+
+    fn create_initial(&self, mut object: Value) -> Result<()> {
+        let registry = self.registry();
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let served = registry
+            .all()
+            .iter()
+            .find(|res| object["kind"] == res.kind && api_version == res.api_version());
+        let res = served.ok_or_else(ApiError::no_such_resource)?;
+        if res.group == GROUP {
+            if self.authorization != Authorization::Rbac {
+                return Ok(());
+            }
+            meta::set_path(
+                &mut object,
+                "metadata.annotations",
+                json!({"rbac.authorization.kubernetes.io/autoupdate": "true"}),
+            );
+            let mut labels = object["metadata"]["labels"].take();
+            labels["kubernetes.io/bootstrapping"] = "rbac-defaults".into();
+            meta::set_path(&mut object, "metadata.labels", labels);
+        }
+        let mut object = decoded(res, object)?;
+        fieldmanager::track(res, &self.server(""), None, &mut object);
+        if res.kind != "PriorityClass" {
+            let namespace = meta::namespace(&object).to_owned();
+            return self.create_object(res, &namespace, object, false).map(drop);
+        }
+        // Validation reserves the names of these classes.
+        self.fill_system_fields(res, "", &mut object);
+        registry::prepare_create(res, &mut object);
+        let name = meta::name(&object).to_owned();
+        let stored = self
+            .store
+            .create(&res.collection, &name, Self::draft(res, object), &[]);
+        stored
+            .map(drop)
+            .map_err(|error| ApiError::internal(error.to_string()))
+    }
+
+    /// Creates an object of a built-in controller, which is not validated for unknown fields.
+    pub(super) fn create_own(&self, res: &Resource, namespace: &str, object: Value) -> Result<Written> {
+        self.create_object(res, namespace, decoded(res, object)?, false)
+    }
+}
+
+fn decoded(res: &Resource, object: Value) -> Result<Value> {
+    let (ignore, sent) = (decode::FieldValidation::Ignore, decode::Stage::Sent);
+    Ok(decode::object(res, object, Vec::new(), ignore, sent)?.value)
+}
