@@ -335,7 +335,7 @@ impl ApiError {
 
     /// Returns an error with an arbitrary code and reason, such as the status of a webhook response.
     #[must_use]
-    pub fn said_by_others(code: u16, reason: &str, message: String, details: Option<Value>) -> Self {
+    pub fn with_reason(code: u16, reason: &str, message: String, details: Option<Value>) -> Self {
         let seconds = details
             .as_ref()
             .and_then(|details| details["retryAfterSeconds"].as_u64());

@@ -54,11 +54,8 @@ impl Api {
 
     /// Returns the default class; of several the one with the lowest value.
     fn default_class(&self) -> Option<Arc<Object>> {
-        let snapshot = self.store.snapshot(CLASSES, "", None, None).ok()?;
-        let classes = snapshot
-            .objects
-            .into_iter()
-            .filter(|c| c.value()["globalDefault"] == true);
+        let classes = self.objects(CLASSES, "").into_iter();
+        let classes = classes.filter(|c| c.value()["globalDefault"] == true);
         classes.min_by_key(|c| c.value()["value"].as_i64().unwrap_or(0))
     }
 }

@@ -121,17 +121,13 @@ impl Api {
     }
 
     fn quotas_of(&self, namespace: &str) -> Vec<Value> {
-        let snapshot = self.store.snapshot(QUOTAS, &format!("{namespace}/"), None, None);
-        let objects = snapshot.map(|snapshot| snapshot.objects).unwrap_or_default();
+        let objects = self.objects(QUOTAS, &format!("{namespace}/"));
         objects.iter().map(|object| object.value().clone()).collect()
     }
 
     /// Number of objects that a limit counts. `pods` leaves out pods that have ended.
     fn count(&self, limit: &str, res: &Resource, namespace: &str) -> usize {
-        let snapshot = self
-            .store
-            .snapshot(&res.collection, &format!("{namespace}/"), None, None);
-        let objects = snapshot.map(|snapshot| snapshot.objects).unwrap_or_default();
+        let objects = self.objects(&res.collection, &format!("{namespace}/"));
         let counted = objects.iter().filter(|it| limit != "pods" || !has_ended(it));
         counted.count()
     }

@@ -29,22 +29,14 @@ pub(crate) fn validate_create(res: &Resource, obj: &Value, errors: &mut Vec<Fiel
 }
 
 pub(crate) fn validate_update(res: &Resource, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
-    if let Some(custom) = &res.custom {
-        if let Some(wrong) = wrong_version(res, new) {
-            errors.push(wrong);
-            return;
-        }
+    if let Some(custom) = res.custom.as_ref().filter(|_| has_version(res, new, errors)) {
         validate_scale(res, new, errors);
         custom.schema.validate_update(old, new, errors);
     }
 }
 
 pub(crate) fn validate_status(res: &Resource, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
-    if let Some(custom) = &res.custom {
-        if let Some(wrong) = wrong_version(res, new) {
-            errors.push(wrong);
-            return;
-        }
+    if let Some(custom) = res.custom.as_ref().filter(|_| has_version(res, new, errors)) {
         validate_scale_status(res, new, errors);
         custom.schema.validate_status(old, new, errors);
     }
@@ -112,11 +104,14 @@ fn not_a(path: &str, value: &Value, wanted: &str) -> String {
     format!(".{path}: expected {wanted}, found {}", json_type(value))
 }
 
-/// Returns the error of an apiVersion that is not the resource's.
-fn wrong_version(res: &Resource, obj: &Value) -> Option<FieldError> {
-    let (said, expected) = (text(&obj["apiVersion"]), res.api_version());
-    (!said.is_empty() && said != expected)
-        .then(|| FieldError::invalid("apiVersion", said, format!("must be {expected}")))
+/// Whether the apiVersion is the resource's; reports another one.
+fn has_version(res: &Resource, obj: &Value, errors: &mut Vec<FieldError>) -> bool {
+    let (version, expected) = (text(&obj["apiVersion"]), res.api_version());
+    let fits = version.is_empty() || version == expected;
+    if !fits {
+        errors.invalid("apiVersion", version, format!("must be {expected}"));
+    }
+    fits
 }
 
 /// Whether the change counts for the generation: any change outside of the metadata. With a status subresource, the update

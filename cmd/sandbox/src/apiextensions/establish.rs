@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use serde_json::{Value, json};
 
 use crate::apiextensions::structural::{Schema, fingerprint};
-use crate::controllers::InternalController;
+use crate::controllers::{InternalController, set_condition};
 use crate::endpoints::Api;
 use crate::endpoints::delete::{DeleteOptions, Outcome, check_container_preconditions};
 use crate::registry::json::{list, text};
@@ -36,10 +36,7 @@ impl Api {
     /// Accepts the names of every definition, and serves all that are established.
     pub(crate) fn establish_all(&self) {
         let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
-        let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
-            return;
-        };
-        for object in &snapshot.objects {
+        for object in &self.objects(COLLECTION, "") {
             self.establish(object);
         }
     }
@@ -69,22 +66,17 @@ impl Api {
         if self.is_delayed(InternalController::CrdEstablishing) {
             return;
         }
-        let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
-            return;
-        };
+        let objects = self.objects(COLLECTION, "");
         let waiting = |o: &&Arc<Object>| condition(o.value(), "NamesAccepted") == Some("False");
-        for object in snapshot.objects.iter().filter(waiting) {
+        for object in objects.iter().filter(waiting) {
             self.establish(object);
         }
     }
 
     /// Rebuilds the served resources from the stored CRDs.
     fn refresh_custom_resources(&self) {
-        let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
-            return;
-        };
-        let definitions: Vec<Value> = snapshot
-            .objects
+        let objects = self.objects(COLLECTION, "");
+        let definitions: Vec<Value> = objects
             .iter()
             .map(|o| o.value().clone())
             .filter(is_established)
@@ -120,8 +112,11 @@ impl Api {
             meta::set(crd, "finalizers", finalizers);
             let message =
                 "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
-            let next = ["Terminating", "True", "InstanceDeletionPending", message];
-            set_condition(crd, &now, next);
+            set_condition(
+                crd,
+                &now,
+                ["Terminating", "True", "InstanceDeletionPending", message],
+            );
             Ok(())
         })?;
         if !options.dry_run {
@@ -134,8 +129,8 @@ impl Api {
             // A CRD that is gone already needs no condition.
             let _ = self.mutate(res, "", name, false, |crd| {
                 let message = "CustomResource deletion is in progress";
-                let next = ["Terminating", "True", "InstanceDeletionInProgress", message];
-                set_condition(crd, &now, next);
+                let reason = "InstanceDeletionInProgress";
+                set_condition(crd, &now, ["Terminating", "True", reason, message]);
                 Ok(())
             });
         }
@@ -161,10 +156,7 @@ impl Api {
         else {
             return;
         };
-        let Ok(snapshot) = self.store.snapshot(&res.collection, "", None, None) else {
-            return;
-        };
-        for object in snapshot.objects {
+        for object in self.objects(&res.collection, "") {
             let (namespace, name) = object.key.split_once('/').unwrap_or(("", &object.key));
             self.delete_for_good(res, namespace, name);
         }
@@ -257,52 +249,25 @@ fn accept_names(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Names 
 
 fn establish(crd: &mut Value, names: Names, now: &str) {
     if let Some((reason, message)) = names.conflict {
-        let next = ["NamesAccepted", "False", reason, &message];
-        set_condition(crd, now, next);
+        set_condition(crd, now, ["NamesAccepted", "False", reason, &message]);
         // Accepted names stay accepted.
         if condition(crd, "Established") != Some("True") {
-            let next = [
-                "Established",
-                "False",
-                "NotAccepted",
-                "not all names are accepted",
-            ];
-            set_condition(crd, now, next);
+            let why = "not all names are accepted";
+            set_condition(crd, now, ["Established", "False", "NotAccepted", why]);
             meta::set_path(crd, "status.acceptedNames", names.accepted);
         }
         return;
     }
     meta::set_path(crd, "status.acceptedNames", names.accepted);
-    let next = ["NamesAccepted", "True", "NoConflicts", "no conflicts found"];
-    set_condition(crd, now, next);
-    let next = [
-        "Established",
-        "True",
-        "InitialNamesAccepted",
-        "the initial names have been accepted",
-    ];
-    set_condition(crd, now, next);
+    let why = "no conflicts found";
+    set_condition(crd, now, ["NamesAccepted", "True", "NoConflicts", why]);
+    let why = "the initial names have been accepted";
+    set_condition(crd, now, ["Established", "True", "InitialNamesAccepted", why]);
 }
 
 fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a str> {
     let conditions = crd["status"]["conditions"].as_array()?;
     conditions.iter().find(|c| c["type"] == kind)?["status"].as_str()
-}
-
-/// Sets a condition; its transition time changes only with its status.
-fn set_condition(crd: &mut Value, now: &str, [kind, status, reason, message]: [&str; 4]) {
-    let mut conditions = list(&crd["status"]["conditions"]).to_vec();
-    let mut next = json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
-    match conditions.iter_mut().find(|c| c["type"] == kind) {
-        Some(present) => {
-            if present["status"] == status {
-                next["lastTransitionTime"] = present["lastTransitionTime"].clone();
-            }
-            *present = next;
-        }
-        None => conditions.push(next),
-    }
-    meta::set_path(crd, "status.conditions", conditions.into());
 }
 
 fn is_established(crd: &Value) -> bool {

@@ -17,14 +17,6 @@ const HOUR: i64 = 60 * 60;
 const MIN_EXPIRATION_SECONDS: i64 = 10 * 60;
 const MAX_EXPIRATION_SECONDS: i64 = 1 << 32;
 
-/// The object that a token is bound to, and the node of a pod.
-#[derive(Default)]
-struct Bound {
-    pod: Option<Ref>,
-    secret: Option<Ref>,
-    node: Option<Ref>,
-}
-
 impl Api {
     pub(crate) async fn request_token(&self, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
         let call = dispatcher.call;
@@ -52,7 +44,14 @@ impl Api {
         }
         let seconds = spec["expirationSeconds"].as_i64().unwrap_or(HOUR);
         check_age(seconds)?;
-        let bound = self.bound_object(call, &spec["boundObjectRef"])?;
+        let mut subject = Subject {
+            namespace: namespace.clone(),
+            node: None,
+            pod: None,
+            secret: None,
+            serviceaccount: reference(account),
+        };
+        self.bind_token(call, &spec["boundObjectRef"], &mut subject)?;
 
         let now = self.env.now();
         let claims = Claims {
@@ -61,13 +60,7 @@ impl Api {
             iat: now.as_second(),
             iss: AUDIENCE.to_owned(),
             jti: self.env.uid("tokens", &meta::key(namespace, name)),
-            kubernetes: Subject {
-                namespace: namespace.clone(),
-                node: bound.node,
-                pod: bound.pod,
-                secret: bound.secret,
-                serviceaccount: reference(account),
-            },
+            kubernetes: subject,
             nbf: now.as_second(),
             sub: User::service_account(namespace, name, uid).name,
         };
@@ -92,11 +85,10 @@ impl Api {
         })
     }
 
-    /// Looks up what the token is to be bound to.
-    fn bound_object(&self, call: &Call, wanted: &Value) -> Result<Bound> {
-        let mut bound = Bound::default();
+    /// Binds a token to an object; one that is bound to a pod names the pod's node too.
+    fn bind_token(&self, call: &Call, wanted: &Value, bound: &mut Subject) -> Result<()> {
         if wanted.is_null() {
-            return Ok(bound);
+            return Ok(());
         }
         let text = |key: &str| wanted[key].as_str().unwrap_or_default();
         let (api_version, kind, name) = (text("apiVersion"), text("kind"), text("name"));
@@ -151,7 +143,7 @@ impl Api {
             "Secret" => bound.secret = Some(found),
             _ => bound.node = Some(found),
         }
-        Ok(bound)
+        Ok(())
     }
 }
 

@@ -128,30 +128,3 @@ fn account_groups(namespace: &str) -> Vec<String> {
         format!("system:serviceaccounts:{namespace}"),
     ]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn service_accounts_are_known_by_their_names() {
-        let user = User::service_account("ns", "bot", "u-1");
-        assert_eq!(service_account_of(&user.name), Some(("ns", "bot")));
-        assert_eq!(
-            user.groups,
-            [
-                "system:serviceaccounts",
-                "system:serviceaccounts:ns",
-                "system:authenticated"
-            ]
-        );
-        for other in [
-            "bob",
-            "system:serviceaccount:ns",
-            "system:serviceaccount::x",
-            "system:serviceaccount:a:b:c",
-        ] {
-            assert_eq!(service_account_of(other), None, "{other}");
-        }
-    }
-}

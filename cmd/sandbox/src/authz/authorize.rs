@@ -144,10 +144,7 @@ impl Api {
         }
         for (collection, kind, namespace) in scopes {
             let prefix = meta::key(namespace, "");
-            let Ok(snapshot) = self.store.snapshot(collection, &prefix, None, None) else {
-                continue;
-            };
-            for binding in snapshot.objects {
+            for binding in self.objects(collection, &prefix) {
                 let binding = binding.value();
                 let subjects = binding["subjects"].as_array();
                 let mut subjects = subjects.into_iter().flatten();

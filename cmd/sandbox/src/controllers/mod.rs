@@ -9,7 +9,14 @@ mod namespace_deletion;
 pub(crate) mod role_aggregation;
 mod service_accounts;
 
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
 use crate::endpoints::Api;
+use crate::meta;
+use crate::registry::json::list;
+use crate::storage::Object;
 
 /// A controller that runs within the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +32,12 @@ pub enum InternalController {
 }
 
 impl Api {
+    /// Returns the present objects of a collection whose keys start with `prefix`.
+    pub(crate) fn objects(&self, collection: &str, prefix: &str) -> Vec<Arc<Object>> {
+        let snapshot = self.store.snapshot(collection, prefix, None, None);
+        snapshot.map(|snapshot| snapshot.objects).unwrap_or_default()
+    }
+
     /// Reports whether a controller runs in steps only.
     pub(crate) fn is_delayed(&self, controller: InternalController) -> bool {
         self.delayed.contains(&controller)
@@ -41,4 +54,20 @@ impl Api {
         }
         self.store.revision() != before
     }
+}
+
+/// Sets a condition; its transition time changes only with its status.
+pub(crate) fn set_condition(object: &mut Value, now: &str, [kind, status, reason, message]: [&str; 4]) {
+    let mut conditions = list(&object["status"]["conditions"]).to_vec();
+    let mut next = json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
+    match conditions.iter_mut().find(|c| c["type"] == kind) {
+        Some(present) => {
+            if present["status"] == status {
+                next["lastTransitionTime"] = present["lastTransitionTime"].clone();
+            }
+            *present = next;
+        }
+        None => conditions.push(next),
+    }
+    meta::set_path(object, "status.conditions", conditions.into());
 }

@@ -10,7 +10,7 @@ use std::sync::{MutexGuard, PoisonError};
 use serde_json::{Value, json};
 
 use crate::admission::namespace_lifecycle::NAMESPACES;
-use crate::controllers::InternalController;
+use crate::controllers::{InternalController, set_condition};
 use crate::endpoints::Api;
 use crate::resource::Resource;
 use crate::{fieldmanager, meta};
@@ -52,10 +52,7 @@ impl Api {
 
     /// Runs one round for every terminating namespace.
     pub(super) fn delete_contents_once(&self) {
-        let Ok(snapshot) = self.store.snapshot(NAMESPACES, "", None, None) else {
-            return;
-        };
-        for namespace in &snapshot.objects {
+        for namespace in &self.objects(NAMESPACES, "") {
             if self.is_blocked_by_content(&namespace.key) {
                 self.empty_exclusively(&namespace.key);
             }
@@ -120,10 +117,7 @@ impl Api {
         let prefix = format!("{namespace}/");
         for res in resources {
             let res = res.as_ref();
-            let Ok(snapshot) = self.store.snapshot(&res.collection, &prefix, None, None) else {
-                continue;
-            };
-            for object in snapshot.objects {
+            for object in self.objects(&res.collection, &prefix) {
                 let name = object.key.strip_prefix(&prefix).unwrap_or_default();
                 self.delete_for_good(res, namespace, name);
             }
@@ -145,10 +139,7 @@ impl Api {
         let prefix = format!("{namespace}/");
         let mut remaining = Remaining::default();
         for res in self.registry().stored().iter().filter(|r| r.namespaced) {
-            let Ok(snapshot) = self.store.snapshot(&res.collection, &prefix, None, None) else {
-                continue;
-            };
-            for object in snapshot.objects {
+            for object in self.objects(&res.collection, &prefix) {
                 let resource = format!("{}.{}", res.plural, res.group);
                 *remaining.resources.entry(resource).or_default() += 1;
                 for finalizer in meta::finalizers(object.value()) {
@@ -168,8 +159,8 @@ impl Api {
         // NotFound: the namespace is gone.
         let _ = self.mutate(&res, "", name, false, |namespace| {
             let before = namespace.clone();
-            for condition in remaining.conditions(&now) {
-                set_condition(namespace, condition);
+            for condition in remaining.conditions() {
+                set_condition(namespace, &now, condition.each_ref().map(String::as_str));
             }
             fieldmanager::track(&res, &self.controller("status"), Some(&before), namespace);
             Ok(())
@@ -202,86 +193,60 @@ impl Api {
 }
 
 impl Remaining {
-    fn conditions(&self, now: &str) -> [Value; 5] {
+    /// Returns type, status, reason and message of each condition.
+    fn conditions(&self) -> [[String; 4]; 5] {
         let listed = |counts: &BTreeMap<String, usize>, verb: &str| {
-            let mut parts: Vec<String> = counts
-                .iter()
+            let parts = counts.iter();
+            let mut parts: Vec<String> = parts
                 .map(|(name, n)| format!("{name} {verb} {n} resource instances"))
                 .collect();
             parts.sort();
             parts.join(", ")
         };
-        let condition = |kind: &str, status: &str, reason: &str, message: &str| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
-        let good = |kind: &str, reason: &str, message: &str| condition(kind, "False", reason, message);
-        let content = if self.resources.is_empty() {
-            good(
-                "NamespaceContentRemaining",
-                "ContentRemoved",
-                "All content successfully removed",
-            )
-        } else {
+        let mut conditions = NOTHING_REMAINS
+            .map(|[kind, reason, message]| [kind, "False", reason, message].map(str::to_owned));
+        let mut remain = |at: usize, reason: &str, message: String| {
+            let kind = conditions[at][0].clone();
+            conditions[at] = [kind, "True".to_owned(), reason.to_owned(), message];
+        };
+        if !self.resources.is_empty() {
             let message = format!("Some resources are remaining: {}", listed(&self.resources, "has"));
-            condition(
-                "NamespaceContentRemaining",
-                "True",
-                "SomeResourcesRemain",
-                &message,
-            )
-        };
-        let finalizers = if self.finalizers.is_empty() {
-            good(
-                "NamespaceFinalizersRemaining",
-                "ContentHasNoFinalizers",
-                "All content-preserving finalizers finished",
-            )
-        } else {
-            let message = format!(
-                "Some content in the namespace has finalizers remaining: {}",
-                listed(&self.finalizers, "in")
-            );
-            condition(
-                "NamespaceFinalizersRemaining",
-                "True",
-                "SomeFinalizersRemain",
-                &message,
-            )
-        };
-        [
-            good(
-                "NamespaceDeletionDiscoveryFailure",
-                "ResourcesDiscovered",
-                "All resources successfully discovered",
-            ),
-            good(
-                "NamespaceDeletionGroupVersionParsingFailure",
-                "ParsedGroupVersions",
-                "All legacy kube types successfully parsed",
-            ),
-            good(
-                "NamespaceDeletionContentFailure",
-                "ContentDeleted",
-                "All content successfully deleted, may be waiting on finalization",
-            ),
-            content,
-            finalizers,
-        ]
+            remain(3, "SomeResourcesRemain", message);
+        }
+        if !self.finalizers.is_empty() {
+            let finalizers = listed(&self.finalizers, "in");
+            let message = format!("Some content in the namespace has finalizers remaining: {finalizers}");
+            remain(4, "SomeFinalizersRemain", message);
+        }
+        conditions
     }
 }
 
-/// Sets a condition; its time changes only with its status.
-fn set_condition(namespace: &mut Value, mut condition: Value) {
-    let mut conditions = namespace["status"]["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    match conditions.iter_mut().find(|c| c["type"] == condition["type"]) {
-        Some(present) => {
-            if present["status"] == condition["status"] {
-                condition["lastTransitionTime"] = present["lastTransitionTime"].clone();
-            }
-            *present = condition;
-        }
-        None => conditions.push(condition),
-    }
-    meta::set_path(namespace, "status.conditions", conditions.into());
-}
+/// The conditions of a namespace without content.
+const NOTHING_REMAINS: [[&str; 3]; 5] = [
+    [
+        "NamespaceDeletionDiscoveryFailure",
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ],
+    [
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ],
+    [
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ],
+    [
+        "NamespaceContentRemaining",
+        "ContentRemoved",
+        "All content successfully removed",
+    ],
+    [
+        "NamespaceFinalizersRemaining",
+        "ContentHasNoFinalizers",
+        "All content-preserving finalizers finished",
+    ],
+];

@@ -48,10 +48,8 @@ impl Api {
     }
 
     fn aggregated_roles(&self) -> Vec<String> {
-        let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
-            return Vec::new();
-        };
-        let roles = snapshot.objects.iter();
+        let objects = self.objects(COLLECTION, "");
+        let roles = objects.iter();
         roles
             .filter(|role| role.value()["aggregationRule"].is_object())
             .map(|role| role.key.clone())
@@ -60,14 +58,12 @@ impl Api {
 
     /// Returns the rules of all selected roles without duplicates, in order of selectors and role names.
     fn gathered_rules(&self, name: &str, role: &Value) -> Vec<Value> {
-        let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
-            return Vec::new();
-        };
+        let objects = self.objects(COLLECTION, "");
         let mut rules: Vec<Value> = Vec::new();
         let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
         for selector in selectors.into_iter().flatten() {
             let selector = selector::label_selector_from_json(Some(selector));
-            let others = snapshot.objects.iter().filter(|other| other.key != name);
+            let others = objects.iter().filter(|other| other.key != name);
             for other in others.filter(|other| selector.matches(&other.labels)) {
                 for rule in other.value()["rules"].as_array().into_iter().flatten() {
                     if !rules.contains(rule) {

@@ -35,10 +35,8 @@ impl Api {
 
     /// Creates the missing default objects of all active namespaces.
     pub(super) fn create_all_namespace_defaults(&self) {
-        let Ok(snapshot) = self.store.snapshot(NAMESPACES, "", None, None) else {
-            return;
-        };
-        for namespace in snapshot.objects.iter().filter(|it| !it.terminating) {
+        let objects = self.objects(NAMESPACES, "");
+        for namespace in objects.iter().filter(|it| !it.terminating) {
             self.create_defaults(&namespace.key);
         }
     }

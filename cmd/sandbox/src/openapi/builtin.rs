@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use crate::generated;
+use crate::openapi::Version;
 use crate::resource::Resource;
 use crate::schema;
 
@@ -103,5 +104,54 @@ fn place(text: &str) -> Value {
             // Version 2 does not support alternatives.
             None => json!({}),
         },
+    }
+}
+
+/// Translates a schema to version 3, where a reference cannot have siblings: `allOf` wraps the reference.
+pub(super) fn to_v3(name: &str, schema: &Value) -> Value {
+    let either = match name {
+        "io.k8s.apimachinery.pkg.api.resource.Quantity" => json!([{"type": "string"}, {"type": "number"}]),
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => json!([{"type": "integer"}, {"type": "string"}]),
+        _ => return walk_v3(schema),
+    };
+    let mut schema = schema.clone();
+    if let Some(map) = schema.as_object_mut() {
+        map.remove("type");
+        map.insert("oneOf".to_owned(), either);
+    }
+    schema
+}
+
+fn walk_v3(schema: &Value) -> Value {
+    match schema {
+        Value::Object(map) => {
+            let mut out: Map<String, Value> = map
+                .iter()
+                .map(|(key, below)| (key.clone(), walk_v3(below)))
+                .collect();
+            // The reference of a field is wrapped in `allOf` even without siblings.
+            for (_, field) in out
+                .get_mut("properties")
+                .and_then(Value::as_object_mut)
+                .into_iter()
+                .flatten()
+            {
+                if field.get("$ref").is_some() {
+                    *field = json!({"allOf": [field.take()]});
+                }
+            }
+            if let Some(Value::String(reference)) = out.get("$ref") {
+                let name = reference.rsplit('/').next().unwrap_or_default().to_owned();
+                let reference = Version::V3.reference(&name);
+                if out.len() == 1 {
+                    return reference;
+                }
+                out.remove("$ref");
+                out.insert("allOf".to_owned(), json!([reference]));
+            }
+            Value::Object(out)
+        }
+        Value::Array(items) => items.iter().map(walk_v3).collect(),
+        other => other.clone(),
     }
 }

@@ -151,7 +151,7 @@ fn unfold_here(schema: &mut Value) {
 
 /// Returns the subset of a schema that version 2 can express and its clients accept. A nullable value, or one that
 /// preserves unknown fields, accepts anything.
-fn to_v2(schema: &Value) -> Value {
+pub(super) fn to_v2(schema: &Value) -> Value {
     let Some(map) = schema.as_object() else {
         return schema.clone();
     };

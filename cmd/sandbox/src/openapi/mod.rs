@@ -11,7 +11,6 @@ mod builtin;
 mod custom;
 mod paths;
 mod swagger;
-mod translate;
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -122,8 +121,8 @@ fn schemas(resources: &[&Resource], version: Version) -> Map<String, Value> {
         };
         references(schema, &mut open);
         let schema = match version {
-            Version::V2 => translate::to_v2(schema),
-            Version::V3 => translate::to_v3(&name, schema),
+            Version::V2 => custom::to_v2(schema),
+            Version::V3 => builtin::to_v3(&name, schema),
         };
         schemas.insert(name, schema);
     }

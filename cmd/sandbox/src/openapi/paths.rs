@@ -18,11 +18,7 @@ pub(super) const ALWAYS: [&str; 3] = [
 ];
 
 const JSON: &str = "application/json";
-const CUSTOM_PATCHES: [&str; 3] = [
-    "application/apply-patch+yaml",
-    "application/json-patch+json",
-    "application/merge-patch+json",
-];
+/// The media types of patches; custom resources do not accept the last one.
 const PATCHES: [&str; 4] = [
     "application/apply-patch+yaml",
     "application/json-patch+json",
@@ -64,75 +60,42 @@ struct Operation<'a> {
     version: Version,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
-    List,
-    Post,
-    DeleteCollection,
-    Get,
-    Put,
-    Delete,
-    Patch,
+/// An action on a resource.
+struct Action {
+    /// The value of `x-kubernetes-action`.
+    name: &'static str,
+    method: &'static str,
+    /// The verb at the start of the operation id.
+    verb: &'static str,
+    codes: &'static [u16],
+    parameters: Vec<&'static str>,
 }
 
 impl Action {
-    fn method(self) -> &'static str {
-        match self {
-            Self::List | Self::Get => "get",
-            Self::Post => "post",
-            Self::Put => "put",
-            Self::Delete | Self::DeleteCollection => "delete",
-            Self::Patch => "patch",
+    fn new(name: &'static str, custom: bool) -> Self {
+        let (method, verb, codes, parameters): (_, _, &[u16], &[&str]) = match name {
+            "list" => ("get", "list", &[200], LIST),
+            "deletecollection" => ("delete", "delete", &[200], LIST),
+            "get" if custom => ("get", "read", &[200], &["resourceVersion"]),
+            "get" => ("get", "read", &[200], &[]),
+            "post" => ("post", "create", &[200, 201, 202], WRITE),
+            "put" => ("put", "replace", &[200, 201], WRITE),
+            "delete" => ("delete", "delete", &[200, 202], DELETE),
+            _ if custom => ("patch", "patch", &[200], PATCH),
+            _ => ("patch", "patch", &[200, 201], PATCH),
+        };
+        let mut parameters = parameters.to_vec();
+        if name == "deletecollection" && !custom {
+            parameters.retain(|name| !matches!(*name, "allowWatchBookmarks:boolean" | "watch:boolean"));
+            parameters.extend(DELETE);
+            parameters.sort_unstable();
         }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::List => "list",
-            Self::DeleteCollection => "deletecollection",
-            other => other.method(),
-        }
-    }
-
-    /// Returns the verb at the start of the operation id.
-    fn verb(self) -> &'static str {
-        match self {
-            Self::List => "list",
-            Self::Post => "create",
-            Self::Get => "read",
-            Self::Put => "replace",
-            Self::Delete | Self::DeleteCollection => "delete",
-            Self::Patch => "patch",
-        }
-    }
-
-    fn parameters(self, custom: bool) -> Vec<&'static str> {
-        match self {
-            Self::List => LIST.to_vec(),
-            Self::Post | Self::Put => WRITE.to_vec(),
-            Self::DeleteCollection if custom => LIST.to_vec(),
-            Self::DeleteCollection => {
-                let lists = LIST
-                    .iter()
-                    .filter(|name| !matches!(**name, "allowWatchBookmarks:boolean" | "watch:boolean"));
-                let mut both: Vec<&str> = DELETE.iter().chain(lists).copied().collect();
-                both.sort_unstable();
-                both
-            }
-            Self::Get if custom => vec!["resourceVersion"],
-            Self::Get => Vec::new(),
-            Self::Delete => DELETE.to_vec(),
-            Self::Patch => PATCH.to_vec(),
-        }
-    }
-
-    fn codes(self, custom: bool) -> &'static [u16] {
-        match self {
-            Self::List | Self::DeleteCollection | Self::Get => &[200],
-            Self::Patch if custom => &[200],
-            Self::Post => &[200, 201, 202],
-            Self::Put | Self::Patch => &[200, 201],
-            Self::Delete => &[200, 202],
+        Self {
+            name,
+            method,
+            verb,
+            codes,
+            parameters,
         }
     }
 }
@@ -176,38 +139,36 @@ pub(super) fn of(resource: &Resource, version: Version) -> Vec<(String, Value)> 
     } else {
         format!("/{root}/{plural}")
     };
-    let item = |actions: &[Action], sub: Option<&Subresource>, in_path: &[&str]| {
+    let item = |actions: &[&'static str], sub: Option<&Subresource>, in_path: &[&str]| {
         let everywhere = resource.namespaced && !in_path.contains(&"namespace");
         path_item(resource, actions, sub, everywhere, in_path, version)
     };
-    let mut on_collection = vec![Action::List, Action::Post];
-    if resource.is_review() {
-        on_collection = vec![Action::Post];
+    let on_collection: &[&str] = if resource.is_review() {
+        &["post"]
     } else if verbs(resource).contains(&"deletecollection") {
-        on_collection.push(Action::DeleteCollection);
-    }
-    let mut paths = vec![(base.clone(), item(&on_collection, None, &in_path))];
+        &["list", "post", "deletecollection"]
+    } else {
+        &["list", "post"]
+    };
+    let mut paths = vec![(base.clone(), item(on_collection, None, &in_path))];
     if resource.is_review() {
         return paths;
     }
     if resource.namespaced {
-        paths.push((format!("/{root}/{plural}"), item(&[Action::List], None, &[])));
+        paths.push((format!("/{root}/{plural}"), item(&["list"], None, &[])));
     }
     in_path.insert(0, "name");
-    let all = [Action::Get, Action::Put, Action::Delete, Action::Patch];
+    let all = ["get", "put", "delete", "patch"];
     paths.push((format!("{base}/{{name}}"), item(&all, None, &in_path)));
     for sub in subresources(resource) {
         let verbs = [
-            ("create", Action::Post),
-            ("get", Action::Get),
-            ("patch", Action::Patch),
-            ("update", Action::Put),
+            ("create", "post"),
+            ("get", "get"),
+            ("patch", "patch"),
+            ("update", "put"),
         ];
-        let actions: Vec<Action> = verbs
-            .into_iter()
-            .filter(|(verb, _)| sub.verbs.contains(verb))
-            .map(|(_, action)| action)
-            .collect();
+        let served = verbs.into_iter().filter(|(verb, _)| sub.verbs.contains(verb));
+        let actions: Vec<&str> = served.map(|(_, action)| action).collect();
         let path = format!("{base}/{{name}}/{}", sub.name);
         paths.push((path, item(&actions, Some(&sub), &in_path)));
     }
@@ -217,22 +178,20 @@ pub(super) fn of(resource: &Resource, version: Version) -> Vec<(String, Value)> 
 /// Returns the path item with all operations on one path.
 fn path_item(
     resource: &Resource,
-    actions: &[Action],
+    actions: &[&'static str],
     sub: Option<&Subresource>,
     everywhere: bool,
     in_path: &[&str],
     version: Version,
 ) -> Value {
-    // Parameters that all operations share are listed once, on the path item.
     let custom = resource.custom.is_some();
-    let of = |action: &Action| action.parameters(custom);
-    let first = actions.first().map(of).unwrap_or_default();
-    let common: Vec<&str> = first
-        .into_iter()
-        .filter(|name| actions.iter().all(|action| of(action).contains(name)))
-        .collect();
+    let actions = || actions.iter().map(|name| Action::new(name, custom));
+    // Parameters that all operations share are listed once, on the path item.
+    let mut common = actions().next().map(|first| first.parameters).unwrap_or_default();
+    common.retain(|name| actions().all(|action| action.parameters.contains(name)));
     let mut item = Map::new();
-    for &action in actions {
+    for action in actions() {
+        let method = action.method.to_owned();
         let operation = Operation {
             resource,
             action,
@@ -240,7 +199,7 @@ fn path_item(
             everywhere,
             version,
         };
-        item.insert(action.method().to_owned(), operation.document(&common));
+        item.insert(method, operation.document(&common));
     }
     let shared = common.iter().chain(&["pretty"]);
     let shared = shared.map(|name| version.parameter(name, "query"));
@@ -254,10 +213,8 @@ impl Operation<'_> {
     /// Returns the operation without the parameters of its path item.
     fn document(&self, common: &[&str]) -> Value {
         let [group, version, kind] = self.kind();
-        let parameters: Vec<Value> = self
-            .action
-            .parameters(self.resource.custom.is_some())
-            .into_iter()
+        let parameters = self.action.parameters.iter();
+        let parameters: Vec<Value> = parameters
             .filter(|name| !common.contains(name))
             .map(|name| self.version.parameter(name, "query"))
             .collect();
@@ -265,14 +222,12 @@ impl Operation<'_> {
             "tags": [self.tag()],
             "operationId": self.id(),
             "parameters": parameters,
-            "x-kubernetes-action": self.action.name(),
+            "x-kubernetes-action": self.action.name,
             "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind},
         });
         let answer = self.answer();
-        let mut responses: Map<String, Value> = self
-            .action
-            .codes(self.resource.custom.is_some())
-            .iter()
+        let codes = self.action.codes.iter();
+        let mut responses: Map<String, Value> = codes
             .map(|code| (code.to_string(), self.response(*code, answer.as_deref())))
             .collect();
         responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
@@ -306,12 +261,12 @@ impl Operation<'_> {
     }
 
     fn answer(&self) -> Option<String> {
-        match self.action {
-            Action::List if self.resource.custom.is_some() => {
+        match self.action.name {
+            "list" if self.resource.custom.is_some() => {
                 Some(custom::name(self.resource, &self.resource.list_kind))
             }
-            Action::List => builtin::list_name(self.resource),
-            Action::Delete | Action::DeleteCollection => Some(format!("{META}.Status")),
+            "list" => builtin::list_name(self.resource),
+            "delete" | "deletecollection" => Some(format!("{META}.Status")),
             _ => self.schema(),
         }
     }
@@ -334,19 +289,18 @@ impl Operation<'_> {
     }
 
     fn add_body(&self, operation: &mut Value) {
-        let (schema, required) = match self.action {
-            Action::Post | Action::Put => (self.schema(), true),
-            Action::Patch => (Some(format!("{META}.Patch")), true),
-            Action::Delete => (Some(format!("{META}.DeleteOptions")), false),
-            Action::DeleteCollection if self.resource.custom.is_none() => {
-                (Some(format!("{META}.DeleteOptions")), false)
-            }
-            _ => return,
+        let custom = self.resource.custom.is_some();
+        let (schema, required) = match self.action.name {
+            "post" | "put" => (self.schema(), true),
+            "patch" => (Some(format!("{META}.Patch")), true),
+            "get" | "list" => return,
+            "deletecollection" if custom => return,
+            _ => (Some(format!("{META}.DeleteOptions")), false),
         };
-        let types: &[&str] = match self.action {
-            Action::Patch if self.resource.custom.is_some() => &CUSTOM_PATCHES,
-            Action::Patch => &PATCHES,
-            _ if self.resource.custom.is_some() => &[JSON, "application/yaml"],
+        let types: &[&str] = match self.action.name {
+            "patch" if custom => &PATCHES[..3],
+            "patch" => &PATCHES,
+            _ if custom => &[JSON, "application/yaml"],
             _ => &["*/*"],
         };
         let Some(schema) = schema.map(|name| self.version.reference(&name)) else {
@@ -375,21 +329,14 @@ impl Operation<'_> {
     /// Returns the operation id: `listAppsV1NamespacedDeployment`.
     fn id(&self) -> String {
         let resource = self.resource;
-        let namespaced = if resource.namespaced && !self.everywhere {
-            "Namespaced"
-        } else {
-            ""
-        };
+        let only_if = |condition: bool, word: &'static str| if condition { word } else { "" };
+        let namespaced = only_if(resource.namespaced && !self.everywhere, "Namespaced");
         let sub = self.sub.map(|sub| titled(sub.name)).unwrap_or_default();
-        let everywhere = if self.everywhere { "ForAllNamespaces" } else { "" };
-        let (verb, kind) = (self.action.verb(), &resource.kind);
+        let everywhere = only_if(self.everywhere, "ForAllNamespaces");
+        let (verb, kind) = (self.action.verb, &resource.kind);
         let group: String = self.group_words().into_iter().map(titled).collect();
         let version = titled(&resource.version);
-        let collection = if self.action == Action::DeleteCollection {
-            "Collection"
-        } else {
-            ""
-        };
+        let collection = only_if(self.action.name == "deletecollection", "Collection");
         format!("{verb}{group}{version}{collection}{namespaced}{kind}{sub}{everywhere}")
     }
 

@@ -161,80 +161,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn varint_is_encoded_in_one_or_more_bytes() {
-        for (number, bytes) in [
-            (0, vec![0]),
-            (127, vec![0x7f]),
-            (128, vec![0x80, 1]),
-            (300, vec![0xac, 2]),
-        ] {
-            let mut message = Message::default();
-            message.varint(number);
-            assert_eq!(message.0, bytes, "{number}");
-        }
-    }
-
-    #[test]
-    fn document_is_encoded_exactly() {
+    fn document_is_encoded_as_nested_messages() {
+        let operation =
+            json!({"consumes": ["*/*"], "parameters": [{"name": "q", "in": "query", "type": "string"}]});
         let document = json!({
             "swagger": "2.0",
             "info": {"title": "T", "version": "v"},
-            "paths": {"/p": {
-                "parameters": [],
-                "patch": {
-                    "parameters": [{"name": "q", "in": "query", "type": "string"}],
-                    "x-kubernetes-group-version-kind": {"kind": "K"},
-                },
-            }},
-            "definitions": {"D": {
-                "type": "object",
-                "required": ["f"],
-                "properties": {"f": {"$ref": "r"}},
-                "additionalProperties": true,
-                "x-k": 1,
-            }},
+            "paths": {"/p": {"patch": operation}},
+            "definitions": {"D": {"additionalProperties": true, "required": ["f"], "x-k": 1}},
         });
         let gvk = b"x-kubernetes-group-version-kind";
-        let query = [&[0x12, 5][..], b"query", &[0x22, 1], b"q", &[0x32, 6], b"string"].concat();
-        let query = [&[0x42, 24, 0x0a, 22, 0x12, 20, 0x1a, 18][..], &query].concat();
-        let extension = [&[0x0a, 31][..], gvk, &[0x12, 14, 0x12, 12], br#"{"kind":"K"}"#].concat();
-        let operation = [&query[..], &[0x6a, 49], &extension].concat();
-        let item = [&[0x42, 77][..], &operation].concat();
-        let path = [&[0x0a, 2][..], b"/p", &[0x12, 79], &item].concat();
-        let field = [&[0x0a, 7, 0x0a, 1][..], b"f", &[0x12, 3, 0x0a, 1], b"r"].concat();
-        let schema = [
-            &[0x9a, 1, 1][..],
-            b"f",
-            &[0xaa, 1, 2, 0x10, 1, 0xb2, 1, 8, 0x0a, 6],
-            b"object",
-            &[0xca, 1, 10],
-            &field[..0],
-            &[0x0a, 8],
-            &field[2..],
-            &[0xfa, 1, 10, 0x0a, 3],
-            b"x-k",
-            &[0x12, 3, 0x12, 1],
-            b"1",
-        ]
-        .concat();
-        let length = u8::try_from(schema.len()).expect("short");
-        let definitions = [
-            &[0x4a, length + 7, 0x0a, length + 5, 0x0a, 1][..],
-            b"D",
-            &[0x12, length],
-            &schema,
+        let query = b"\x42\x18\x0a\x16\x12\x14\x1a\x12\x12\x05query\x22\x01q\x32\x06string";
+        let operation = [
+            &b"\x3a\x03*/*"[..],
+            query,
+            b"\x6a\x29\x0a\x1f",
+            gvk,
+            b"\x12\x06\x12\x04null",
         ]
         .concat();
         let expected = [
-            &[0x0a, 3][..],
-            b"2.0",
-            &[0x12, 6, 0x0a, 1],
-            b"T",
-            &[0x12, 1],
-            b"v",
-            &[0x42, 87, 0x12, 85],
-            &path,
-            &definitions,
+            &b"\x0a\x032.0\x12\x06\x0a\x01T\x12\x01v\x42\x54\x12\x52\x0a\x02/p\x12\x4c\x42\x4a"[..],
+            &operation,
+            b"\x4a\x1d\x0a\x1b\x0a\x01D\x12\x16\x9a\x01\x01f\xaa\x01\x02\x10\x01",
+            b"\xfa\x01\x0a\x0a\x03x-k\x12\x03\x12\x011",
         ];
         assert_eq!(openapi_v2_protobuf(&document), expected.concat());
     }

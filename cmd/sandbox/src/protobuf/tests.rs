@@ -34,37 +34,6 @@ fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn reads_maps_bytes_and_the_zero_time() {
-    let meta = [part(1, b"keys"), part(8, b"")].concat();
-    let entry = [part(1, b"k"), part(2, b"v")].concat();
-    let raw = [part(1, &meta), part(2, &entry), part(3, b"Opaque")].concat();
-    let expected = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "data": {"k": "dg=="}, "type": "Opaque"});
-    assert_eq!(decode(&body("v1", "Secret", &raw), ("", "")), Ok(expected));
-}
-
-#[test]
-fn reads_lists_numbers_and_int_or_string() {
-    let port = [number(3, 80), part(4, &[number(1, 0), number(2, 8)].concat())].concat();
-    let named = [number(3, 81), part(4, &[number(1, 1), part(3, b"web")].concat())].concat();
-    let spec = [part(1, &port), part(1, &named), part(3, b"None")].concat();
-    let ports = json!([{"port": 80, "targetPort": 8}, {"port": 81, "targetPort": "web"}]);
-    let expected =
-        json!({"apiVersion": "v1", "kind": "Service", "spec": {"ports": ports, "clusterIP": "None"}});
-    assert_eq!(
-        decode(&body("v1", "Service", &part(2, &spec)), ("", "")),
-        Ok(expected)
-    );
-}
-
-#[test]
-fn reads_inlined_structs() {
-    let volume = [part(1, b"v"), part(2, &part(19, &part(1, &part(1, b"settings"))))].concat();
-    let pod = body("v1", "Pod", &part(2, &part(1, &volume)));
-    let volumes = json!([{"name": "v", "configMap": {"name": "settings"}}]);
-    assert_eq!(decode(&pod, ("", "")).expect("read")["spec"]["volumes"], volumes);
-}
-
-#[test]
 fn reads_lists_in_maps_and_raw_json() {
     let entry = [part(1, b"k"), part(2, &[part(1, b"a"), part(1, b"b")].concat())].concat();
     let review = body(
@@ -137,14 +106,6 @@ fn reads_crd_schema() {
             "subresources": {"status": {}},
         }])
     );
-}
-
-#[test]
-fn unknown_kind_is_rejected_and_unknown_field_is_skipped() {
-    let newer = decode(&body("v1", "ConfigMap", &part(15, b"x")), ("", ""));
-    assert_eq!(newer, Ok(json!({"apiVersion": "v1", "kind": "ConfigMap"})));
-    let unknown = decode(&body("x/v1", "Boat", b""), ("", ""));
-    assert_eq!(unknown, Err(ProtobufError::Unknown("x/v1 Boat".to_owned())));
 }
 
 proptest! {

@@ -51,14 +51,6 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_quoted_and_told_once() {
-        assert_eq!(
-            shown(&["a", "b \"c\" \\", "a", "", "ä", "x\ny"]),
-            ["299 - \"a\"", "299 - \"b \\\"c\\\" \\\\\"", "299 - \"ä\""]
-        );
-    }
-
-    #[test]
     fn too_much_is_cut() {
         let long = "x".repeat(4096);
         assert_eq!(shown(&[&long])[0].len(), 4096 + "299 - \"\"".len());

@@ -162,7 +162,7 @@ impl Dispatcher<'_> {
                 .ok_or_else(|| ApiError::not_found(res, name))?;
             let object = Api::served(res, &current);
             steps.seen = None;
-            let Some(shown) = api.deletion_to_ask_about(res, &object, &steps)? else {
+            let Some(shown) = api.reviewed_deletion(res, &object, &steps)? else {
                 return api.delete_object(res, namespace, name, options);
             };
             self.deleting(shown.shown(), options.dry_run)

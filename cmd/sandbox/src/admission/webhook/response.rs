@@ -102,31 +102,19 @@ impl ReviewResponse {
                 version.api_version()
             )));
         }
-        match (mutating, answer.patch.is_empty(), response.patch_type) {
-            (_, true, None) => {}
-            (true, true, Some(_)) => {
-                let why = "webhook returned response.patchType but not response.patch";
-                return Err(invalid(why.to_owned()));
+        let why = match (mutating, answer.patch.is_empty(), response.patch_type.as_deref()) {
+            (_, true, None) => return Ok(answer),
+            (true, true, Some(_)) => "webhook returned response.patchType but not response.patch",
+            (true, false, None) => "webhook returned response.patch but not response.patchType",
+            (true, false, Some("")) => "webhook returned invalid response.patchType of \"\"",
+            (true, false, Some(ty)) => {
+                ty.clone_into(&mut answer.patch_type);
+                return Ok(answer);
             }
-            (true, false, None) => {
-                let why = "webhook returned response.patch but not response.patchType";
-                return Err(invalid(why.to_owned()));
-            }
-            (true, false, Some(ty)) if ty.is_empty() => {
-                let why = "webhook returned invalid response.patchType of \"\"";
-                return Err(invalid(why.to_owned()));
-            }
-            (true, false, Some(ty)) => answer.patch_type = ty,
-            (false, false, _) => {
-                let why = "validating webhook may not return response.patch";
-                return Err(invalid(why.to_owned()));
-            }
-            (false, true, Some(_)) => {
-                let why = "validating webhook may not return response.patchType";
-                return Err(invalid(why.to_owned()));
-            }
-        }
-        Ok(answer)
+            (false, false, _) => "validating webhook may not return response.patch",
+            (false, true, Some(_)) => "validating webhook may not return response.patchType",
+        };
+        Err(invalid(why.to_owned()))
     }
 
     /// Returns the error of a rejected request.
@@ -144,7 +132,7 @@ impl ReviewResponse {
         let code = code.filter(|code| (400..1000).contains(code)).unwrap_or(400);
         let message = format!("admission webhook {webhook:?} denied the request{why}");
         let details = status.get("details").filter(|details| details.is_object());
-        ApiError::said_by_others(code, text("reason"), message, details.cloned())
+        ApiError::with_reason(code, text("reason"), message, details.cloned())
     }
 
     /// Applies the patch to `object`, which is `None` for a DELETE. Returns `None` if the response has no patch.

@@ -3,9 +3,6 @@
 mod names;
 mod spec;
 
-#[cfg(test)]
-mod tests;
-
 use serde_json::{Value, json};
 
 use crate::field::FieldError;

@@ -17,9 +17,6 @@ pub(crate) mod pattern;
 pub(crate) mod prune;
 pub(crate) mod validate;
 
-#[cfg(test)]
-pub(crate) mod tests;
-
 use serde_json::Value;
 
 pub use crate::cel::{Condition, MatchResult, check_condition, conditions};
@@ -151,4 +148,18 @@ pub(crate) fn fingerprint(text: &str) -> u64 {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     hash.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    #[test]
+    fn deep_schema_is_validated() {
+        let mut schema = json!({"type": "string"});
+        for _ in 0..60 {
+            schema = json!({"type": "object", "properties": {"a": schema}});
+        }
+        assert_eq!(super::check(&schema, "spec", false), []);
+    }
 }

@@ -45,28 +45,30 @@ pub(crate) fn check(node: &Node, number: &Number, place: &Place<'_>, found: &mut
             ));
         }
     }
-    if let Some(least) = limits.minimum {
-        boundary(node, least, "Minimum boundary", place, found);
-        let exclusive = limits.exclusive_minimum;
-        if value < least || (exclusive && value <= least) {
-            let than = if exclusive {
-                "greater than"
-            } else {
-                "greater than or equal to"
-            };
-            found.add(place.invalid(shown.clone(), &format!("should be {than} {}", text(least, whole))));
-        }
-    }
-    if let Some(most) = limits.maximum {
-        boundary(node, most, "Maximum boundary", place, found);
-        let exclusive = limits.exclusive_maximum;
-        if value > most || (exclusive && value >= most) {
-            let than = if exclusive {
-                "less than"
-            } else {
-                "less than or equal to"
-            };
-            found.add(place.invalid(shown, &format!("should be {than} {}", text(most, whole))));
+    let bounds = [
+        (
+            "Minimum",
+            "greater than",
+            limits.minimum,
+            limits.exclusive_minimum,
+        ),
+        ("Maximum", "less than", limits.maximum, limits.exclusive_maximum),
+    ];
+    for (name, than, bound, exclusive) in bounds {
+        let Some(bound) = bound else {
+            continue;
+        };
+        boundary(node, bound, &format!("{name} boundary"), place, found);
+        let beyond = if name == "Minimum" {
+            value < bound
+        } else {
+            value > bound
+        };
+        #[allow(clippy::float_cmp, reason = "a bound is exact")]
+        if beyond || (exclusive && value == bound) {
+            let or_equal = if exclusive { "" } else { " or equal to" };
+            let why = format!("should be {than}{or_equal} {}", text(bound, whole));
+            found.add(place.invalid(shown.clone(), &why));
         }
     }
 }

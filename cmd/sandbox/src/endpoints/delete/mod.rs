@@ -112,7 +112,7 @@ impl Api {
     }
 
     /// Returns the options to send to admission. Returns `None` if the deletion is a no-op, which skips admission.
-    pub(crate) fn deletion_to_ask_about(
+    pub(crate) fn reviewed_deletion(
         &self,
         res: &Resource,
         object: &Value,

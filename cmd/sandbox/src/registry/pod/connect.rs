@@ -36,7 +36,7 @@ impl Api {
                 return Err(ApiError::bad_request("address not allowed"));
             }
             let message = format!("error trying to reach service: {NO_CONTAINERS}");
-            return Err(ApiError::said_by_others(503, "ServiceUnavailable", message, None));
+            return Err(ApiError::with_reason(503, "ServiceUnavailable", message, None));
         }
         if subresource != "portforward" {
             check_container(call.query.get("container").unwrap_or_default(), &name, pod)?;
