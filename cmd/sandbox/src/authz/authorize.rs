@@ -29,6 +29,12 @@ pub(crate) struct UserRules {
 }
 
 impl UserRules {
+    fn add_error(&mut self, error: String) {
+        if !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
+    }
+
     /// All errors as one text, empty if there are none.
     pub fn error(&self) -> String {
         match self.errors.as_slice() {
@@ -157,14 +163,6 @@ impl Api {
                     return;
                 }
             }
-        }
-    }
-}
-
-impl UserRules {
-    fn add_error(&mut self, error: String) {
-        if !self.errors.contains(&error) {
-            self.errors.push(error);
         }
     }
 }

@@ -129,20 +129,8 @@ fn evaluate<'a>(
     budget: &mut Budget,
 ) -> eval::Result<Val<'a>> {
     let of = |value: Option<&'a Value>| value.map_or(Val::Null, |value| Val::of(value, None));
-    let request = Scope {
-        name: "request",
-        value: of(Some(request)),
-        outer: None,
-    };
-    let old = Scope {
-        name: "oldObject",
-        value: of(old),
-        outer: Some(&request),
-    };
-    let object = Scope {
-        name: "object",
-        value: of(object),
-        outer: Some(&old),
-    };
+    let request = Scope::new("request", of(Some(request)), None);
+    let old = Scope::new("oldObject", of(old), Some(&request));
+    let object = Scope::new("object", of(object), Some(&old));
     eval::eval(expression, &object, budget)
 }

@@ -44,7 +44,11 @@ pub(crate) struct Scope<'s, 'a> {
     pub outer: Option<&'s Scope<'s, 'a>>,
 }
 
-impl<'a> Scope<'_, 'a> {
+impl<'s, 'a> Scope<'s, 'a> {
+    pub fn new(name: &'s str, value: Val<'a>, outer: Option<&'s Self>) -> Self {
+        Self { name, value, outer }
+    }
+
     fn find(&self, name: &str) -> Option<&Val<'a>> {
         let mut at = Some(self);
         while let Some(scope) = at {
@@ -276,11 +280,11 @@ fn fold<'a>(
         (None, Some(entries)) => entries.into_iter().map(|(key, _)| key).collect(),
         (None, None) => return Err(EvalError::Overload),
     };
-    let mut accu = Scope {
-        name: &comprehension.accu_var,
-        value: eval(&comprehension.accu_init, scope, budget)?,
-        outer: Some(scope),
-    };
+    let mut accu = Scope::new(
+        &comprehension.accu_var,
+        eval(&comprehension.accu_init, scope, budget)?,
+        Some(scope),
+    );
     let grown = growth(comprehension);
     let mut list = Vec::new();
     for item in items {
@@ -288,11 +292,7 @@ fn fold<'a>(
         if grown.is_none() && matches!(eval(&comprehension.loop_cond, &accu, budget)?, Val::Bool(false)) {
             break;
         }
-        let inner = Scope {
-            name: &comprehension.iter_var,
-            value: item,
-            outer: Some(&accu),
-        };
+        let inner = Scope::new(&comprehension.iter_var, item, Some(&accu));
         if let Some((condition, element)) = grown {
             let wanted = match condition {
                 Some(condition) => match eval(condition, &inner, budget)? {
@@ -376,11 +376,7 @@ fn call<'a>(call: &CallExpr, scope: &Scope<'_, 'a>, budget: &mut Budget) -> Resu
             let Some(inner) = inner else {
                 return Ok(Val::Optional(None));
             };
-            let inner = Scope {
-                name: variable,
-                value: (*inner).clone(),
-                outer: Some(scope),
-            };
+            let inner = Scope::new(variable, (*inner).clone(), Some(scope));
             match (name, eval(body, &inner, budget)?) {
                 ("optFlatMap", value @ Val::Optional(_)) => Ok(value),
                 ("optFlatMap", _) => Err(EvalError::Overload),

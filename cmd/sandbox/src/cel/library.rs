@@ -127,16 +127,8 @@ fn from_library<'a>(value: Value) -> Val<'a> {
     }
 }
 
-/// Parses a timestamp; an invalid one stays a string, which schema validation rejects.
-pub(crate) fn timestamp<'a>(text: &str) -> Val<'a> {
-    parsed("timestamp", text)
-}
-
-pub(crate) fn duration<'a>(text: &str) -> Val<'a> {
-    parsed("duration", text)
-}
-
-fn parsed<'a>(function: &str, text: &str) -> Val<'a> {
+/// Parses a timestamp or a duration; an invalid one stays a string, which schema validation rejects.
+pub(crate) fn parsed<'a>(function: &str, text: &str) -> Val<'a> {
     let text = Val::text(text.to_owned());
     // Both functions belong to the standard library.
     let functions = Context::default();

@@ -139,37 +139,28 @@ fn operators(text: &str) -> usize {
 
 /// Validates an object. On an update, ratcheting ignores errors of unchanged values.
 pub fn validate(root: &Node, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let at = Place {
-        value: new,
-        old,
-        outer: None,
-    };
-    run(root, &at, &Path::Root)
+    run(root, new, old, &Path::Root)
 }
 
 /// Validates a default value, both as a new and as an unchanged value.
 pub fn validate_at(node: &Node, default: &Value, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for old in [Some(default), None] {
-        let at = Place {
-            value: default,
-            old,
-            outer: None,
-        };
         if errors.is_empty() && node.has_rules {
-            errors = run(node, &at, path);
+            errors = run(node, default, old, path);
         }
     }
     errors
 }
 
-fn run(node: &Node, at: &Place<'_>, path: &Path<'_>) -> Vec<FieldError> {
+fn run(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>) -> Vec<FieldError> {
+    let outer = None;
     let mut walk = Walk {
         left: OBJECT_LIMIT,
         errors: Vec::new(),
     };
     // The error that exceeded the budget has reported it.
-    let _ = walk.place(node, at, path);
+    let _ = walk.place(node, &Place { value, old, outer }, path);
     walk.errors
 }
 
@@ -222,11 +213,8 @@ impl Walk {
             Value::Object(map) => {
                 for (key, value) in map {
                     let old = at.old.and_then(|old| old.get(key));
-                    let below = Place {
-                        value,
-                        old,
-                        outer: Some(at),
-                    };
+                    let outer = Some(at);
+                    let below = Place { value, old, outer };
                     if let Some(field) = node.properties.get(key) {
                         self.place(field, &below, &path.child(key))?;
                     } else if let Some(values) = node.values() {
@@ -307,16 +295,8 @@ impl Walk {
     fn evaluate<'a>(&mut self, expression: &IdedExpr, own: Val<'a>, old: Val<'a>) -> eval::Result<Val<'a>> {
         let limit = CALL_LIMIT.min(self.left);
         let mut budget = Budget::new(limit);
-        let outer = Scope {
-            name: "oldSelf",
-            value: old,
-            outer: None,
-        };
-        let scope = Scope {
-            name: "self",
-            value: own,
-            outer: Some(&outer),
-        };
+        let outer = Scope::new("oldSelf", old, None);
+        let scope = Scope::new("self", own, Some(&outer));
         let outcome = eval::eval(expression, &scope, &mut budget);
         self.left -= limit - budget.left();
         if limit < CALL_LIMIT && outcome.as_ref().is_err_and(|error| *error == EvalError::Budget) {

@@ -49,9 +49,9 @@ impl<'a> Val<'a> {
             Value::String(text) => {
                 let format = node.and_then(|node| node.limits.format.as_ref());
                 match format.map(|format| format.name.as_str()) {
-                    Some("date-time") => library::timestamp(text),
-                    Some("date") => library::timestamp(&format!("{text}T00:00:00Z")),
-                    Some("duration") => library::duration(text),
+                    Some("date-time") => library::parsed("timestamp", text),
+                    Some("date") => library::parsed("timestamp", &format!("{text}T00:00:00Z")),
+                    Some("duration") => library::parsed("duration", text),
                     Some("byte") => library::bytes(text),
                     _ => Self::Text(Cow::Borrowed(text)),
                 }

@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use serde_json::{Map, Value, json};
 
 use super::order;
-use super::resources::{of_version, subresources, verbs};
+use super::resources::{add_names, of_version, subresources, verbs};
 use crate::resource::Resource;
 
 /// Everything that is served: of core, or of all other groups.
@@ -56,14 +56,7 @@ fn entry(resource: &Resource) -> Value {
         "singularResource": resource.singular,
         "verbs": verbs(resource),
     });
-    for (key, names) in [
-        ("shortNames", &resource.short_names),
-        ("categories", &resource.categories),
-    ] {
-        if !names.is_empty() {
-            entry[key] = json!(names);
-        }
-    }
+    add_names(&mut entry, resource);
     let below: Vec<Value> = subresources(resource)
         .into_iter()
         .map(|sub| {

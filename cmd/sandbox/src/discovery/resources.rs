@@ -103,14 +103,7 @@ fn entries(resource: &Resource) -> Vec<Value> {
         "kind": resource.kind,
         "verbs": verbs(resource),
     });
-    for (key, names) in [
-        ("shortNames", &resource.short_names),
-        ("categories", &resource.categories),
-    ] {
-        if !names.is_empty() {
-            main[key] = json!(names);
-        }
-    }
+    add_names(&mut main, resource);
     let below = subresources(resource).into_iter().map(|sub| {
         let mut entry = json!({
             "name": format!("{}/{}", resource.plural, sub.name),
@@ -130,6 +123,18 @@ fn entries(resource: &Resource) -> Vec<Value> {
         entry
     });
     std::iter::once(main).chain(below).collect()
+}
+
+/// Adds short names and categories to the entry of a resource.
+pub(super) fn add_names(entry: &mut Value, resource: &Resource) {
+    for (key, names) in [
+        ("shortNames", &resource.short_names),
+        ("categories", &resource.categories),
+    ] {
+        if !names.is_empty() {
+            entry[key] = json!(names);
+        }
+    }
 }
 
 /// The verbs of the resource itself.

@@ -87,9 +87,9 @@ fn as_json(accepted: Option<&str>, document: &Value) -> Response<ResponseBody> {
 
 fn aggregated(headers: &HeaderMap, document: &Document) -> Response<ResponseBody> {
     let mut response = cached(headers, AGGREGATED, document);
-    let answer = response.headers_mut();
-    answer.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
-    answer.insert(VARY, HeaderValue::from_static("Accept"));
+    let public = HeaderValue::from_static("public");
+    response.headers_mut().insert(CACHE_CONTROL, public);
+    vary(&mut response);
     response
 }
 
@@ -108,9 +108,7 @@ fn openapi_v2(
             Err(_) => empty(StatusCode::NOT_ACCEPTABLE),
         }
     };
-    response
-        .headers_mut()
-        .insert(VARY, HeaderValue::from_static("Accept"));
+    vary(&mut response);
     response
 }
 
@@ -148,9 +146,7 @@ fn openapi_v3(
         }
         found
     };
-    response
-        .headers_mut()
-        .insert(VARY, HeaderValue::from_static("Accept"));
+    vary(&mut response);
     response
 }
 
@@ -175,4 +171,9 @@ fn empty(status: StatusCode) -> Response<ResponseBody> {
     *response.status_mut() = status;
     response.headers_mut().remove(http::header::CONTENT_TYPE);
     response
+}
+
+fn vary(response: &mut Response<ResponseBody>) {
+    let accept = HeaderValue::from_static("Accept");
+    response.headers_mut().insert(VARY, accept);
 }

@@ -39,25 +39,3 @@ fn header(text: &str) -> Option<HeaderValue> {
     let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
     HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()).ok()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shown(texts: &[&str]) -> Vec<String> {
-        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        let text = |header: &HeaderValue| String::from_utf8_lossy(header.as_bytes()).into_owned();
-        headers(&texts).iter().map(text).collect()
-    }
-
-    #[test]
-    fn too_much_is_cut() {
-        let long = "x".repeat(4096);
-        assert_eq!(shown(&[&long])[0].len(), 4096 + "299 - \"\"".len());
-        let cut = shown(&[&long, "y"]);
-        assert_eq!(cut[0].len(), 256 + "299 - \"\"".len());
-        assert_eq!(cut[1], "299 - \"y\"");
-        let many: Vec<String> = (0..100).map(|n| format!("{n:0>300}")).collect();
-        assert_eq!(headers(&many).len(), 16);
-    }
-}

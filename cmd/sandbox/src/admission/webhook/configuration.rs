@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::admission::webhook::client::Target;
@@ -19,17 +20,14 @@ pub struct Webhooks {
     pub validating: Vec<Arc<Webhook>>,
 }
 
-/// A cache of compiled configurations by name and revision.
+/// A cache of compiled configurations: revision and webhooks by name.
 #[derive(Default)]
 pub struct ConfigurationCache {
-    mutating: BTreeMap<String, Configuration>,
-    validating: BTreeMap<String, Configuration>,
+    mutating: Configurations,
+    validating: Configurations,
 }
 
-struct Configuration {
-    revision: u64,
-    webhooks: Vec<Arc<Webhook>>,
-}
+type Configurations = BTreeMap<String, (u64, Vec<Arc<Webhook>>)>;
 
 impl ConfigurationCache {
     /// Compiles changed configurations. Returns all webhooks by the name of their configuration and their index, or `None` if
@@ -43,27 +41,23 @@ impl ConfigurationCache {
     }
 }
 
-fn refresh(known: &mut BTreeMap<String, Configuration>, present: &[Arc<Object>]) -> Vec<Arc<Webhook>> {
+fn refresh(known: &mut Configurations, present: &[Arc<Object>]) -> Vec<Arc<Webhook>> {
     let mut before = std::mem::take(known);
     for object in present {
-        let same = before
-            .remove(&object.key)
-            .filter(|configuration| configuration.revision == object.revision);
-        let configuration = same.unwrap_or_else(|| Configuration {
-            revision: object.revision,
-            webhooks: compile(object.value()),
+        let same = before.remove(&object.key);
+        let same = same.filter(|(revision, _)| *revision == object.revision);
+        let configuration = same.unwrap_or_else(|| {
+            let webhooks = object.value()["webhooks"].as_array().into_iter().flatten();
+            let compiled = webhooks.map(|webhook| Arc::new(Webhook::of(webhook)));
+            (object.revision, compiled.collect())
         });
         known.insert(object.key.clone(), configuration);
     }
     known
         .values()
-        .flat_map(|configuration| configuration.webhooks.iter().cloned())
+        .flat_map(|(_, webhooks)| webhooks)
+        .cloned()
         .collect()
-}
-
-fn compile(configuration: &Value) -> Vec<Arc<Webhook>> {
-    let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
-    webhooks.map(|webhook| Arc::new(Webhook::of(webhook))).collect()
 }
 
 #[derive(Debug)]
@@ -130,7 +124,7 @@ impl Webhook {
             timeout: Duration::from_secs(webhook["timeoutSeconds"].as_u64().unwrap_or(10)),
             review: list("admissionReviewVersions").find_map(known),
             target: Target::of(&webhook["clientConfig"]),
-            rules: list("rules").map(Rule::of).collect(),
+            rules: list("rules").flat_map(Rule::deserialize).collect(),
             equivalent: webhook["matchPolicy"] != "Exact",
             namespaces: label_selector_from_json(webhook.get("namespaceSelector")),
             objects: label_selector_from_json(webhook.get("objectSelector")),

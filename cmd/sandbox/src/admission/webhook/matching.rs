@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::admission::webhook::Operation;
@@ -27,53 +28,29 @@ pub struct Write<'a> {
 }
 
 /// One rule of a webhook.
-#[derive(Debug)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Rule {
     operations: Vec<String>,
-    groups: Vec<String>,
-    versions: Vec<String>,
+    api_groups: Vec<String>,
+    api_versions: Vec<String>,
     resources: Vec<String>,
-    scope: Scope,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope {
-    All,
-    Cluster,
-    Namespaced,
+    scope: String,
 }
 
 impl Rule {
-    pub fn of(rule: &Value) -> Self {
-        let texts = |key: &str| -> Vec<String> {
-            let list = rule[key].as_array().into_iter().flatten();
-            list.filter_map(|text| text.as_str().map(str::to_owned)).collect()
-        };
-        Self {
-            operations: texts("operations"),
-            groups: texts("apiGroups"),
-            versions: texts("apiVersions"),
-            resources: texts("resources"),
-            scope: match rule["scope"].as_str() {
-                Some("Cluster") => Scope::Cluster,
-                Some("Namespaced") => Scope::Namespaced,
-                _ => Scope::All,
-            },
-        }
-    }
-
     fn matches(&self, write: &Write<'_>, res: &Resource) -> bool {
         let named = |list: &[String], wanted: &str| list.iter().any(|one| one == "*" || one == wanted);
         let is_namespace = res.group.is_empty() && res.plural == "namespaces";
-        let in_scope = match self.scope {
-            Scope::All => true,
-            Scope::Cluster => is_namespace || write.namespace.is_empty(),
-            Scope::Namespaced => !is_namespace && !write.namespace.is_empty(),
+        let in_scope = match self.scope.as_str() {
+            "Cluster" => is_namespace || write.namespace.is_empty(),
+            "Namespaced" => !is_namespace && !write.namespace.is_empty(),
+            _ => true,
         };
         in_scope
             && named(&self.operations, write.operation.name())
-            && named(&self.groups, &res.group)
-            && named(&self.versions, &res.version)
+            && named(&self.api_groups, &res.group)
+            && named(&self.api_versions, &res.version)
             && self.resources.iter().any(|one| {
                 let (resource, subresource) = one.split_once('/').unwrap_or((one, ""));
                 (resource == "*" || resource == res.plural)

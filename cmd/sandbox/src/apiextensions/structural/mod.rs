@@ -155,6 +155,18 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn invalid_lists_may_stay_invalid() {
+        let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});
+        let schema = super::Schema::compile(&json!({"type": "object", "properties": {"set": set}}));
+        let twice = json!({"set": ["a", "a"]});
+        let mut errors = Vec::new();
+        schema.validate_update(&twice, &json!({"set": ["a", "a"], "n": 1}), &mut errors);
+        assert!(errors.is_empty(), "{errors:?}");
+        schema.validate_update(&json!({"set": ["a"]}), &twice, &mut errors);
+        assert_eq!(errors.len(), 1);
+    }
+
+    #[test]
     fn deep_schema_is_validated() {
         let mut schema = json!({"type": "string"});
         for _ in 0..60 {

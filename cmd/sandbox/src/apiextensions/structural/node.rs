@@ -88,27 +88,23 @@ pub struct Limits {
 }
 
 impl Type {
+    const NAMES: [(Self, &'static str); 6] = [
+        (Self::Object, "object"),
+        (Self::Array, "array"),
+        (Self::String, "string"),
+        (Self::Integer, "integer"),
+        (Self::Number, "number"),
+        (Self::Boolean, "boolean"),
+    ];
+
     pub fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "object" => Self::Object,
-            "array" => Self::Array,
-            "string" => Self::String,
-            "integer" => Self::Integer,
-            "number" => Self::Number,
-            "boolean" => Self::Boolean,
-            _ => return None,
-        })
+        let found = Self::NAMES.into_iter().find(|(_, name)| *name == text);
+        found.map(|(ty, _)| ty)
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Object => "object",
-            Self::Array => "array",
-            Self::String => "string",
-            Self::Integer => "integer",
-            Self::Number => "number",
-            Self::Boolean => "boolean",
-        }
+        let found = Self::NAMES.into_iter().find(|(ty, _)| *ty == self);
+        found.map_or("", |(_, name)| name)
     }
 }
 

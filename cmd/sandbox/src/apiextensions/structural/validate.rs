@@ -27,10 +27,8 @@ pub(crate) struct Place<'a> {
 
 /// Validates `value`. `prefix` is the path of `value` in the object; messages do not repeat it.
 pub fn validate(node: &Node, value: &Value, old: Option<&Value>, prefix: &str) -> Vec<FieldError> {
-    let place = Place {
-        path: Path::Root,
-        prefix,
-    };
+    let path = Path::Root;
+    let place = Place { path, prefix };
     field::distinct(ratcheted(node, value, old, &place).errors)
 }
 
@@ -51,17 +49,13 @@ impl Found {
 
 impl<'a> Place<'a> {
     fn child(&'a self, name: &'a str) -> Self {
-        Self {
-            path: self.path.child(name),
-            prefix: self.prefix,
-        }
+        let (path, prefix) = (self.path.child(name), self.prefix);
+        Self { path, prefix }
     }
 
     fn index(&'a self, index: usize) -> Self {
-        Self {
-            path: self.path.index(index),
-            prefix: self.prefix,
-        }
+        let (path, prefix) = (self.path.index(index), self.prefix);
+        Self { path, prefix }
     }
 
     pub(crate) fn name(&self) -> String {

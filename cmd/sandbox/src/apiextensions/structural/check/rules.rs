@@ -23,30 +23,28 @@ struct Spot<'a> {
 }
 
 fn walk(schema: &Value, node: &Node, path: &Path<'_>, spot: &Spot<'_>, errors: &mut Vec<FieldError>) {
+    let below = |node: &Node| Spot {
+        resource: node.embedded,
+        ..*spot
+    };
     if let Some(values) = node.values() {
-        let below = Spot {
-            resource: values.embedded,
-            unrelated: spot.unrelated,
-        };
         let at = path.child("additionalProperties");
-        walk(&schema["additionalProperties"], values, &at, &below, errors);
+        let spot = below(values);
+        walk(&schema["additionalProperties"], values, &at, &spot, errors);
     }
     let at = path.child("properties");
     for (name, field) in &node.properties {
-        let below = Spot {
-            resource: field.embedded,
-            unrelated: spot.unrelated,
-        };
-        walk(&schema["properties"][name], field, &at.key(name), &below, errors);
+        let spot = below(field);
+        walk(&schema["properties"][name], field, &at.key(name), &spot, errors);
     }
     if let Some(items) = &node.items {
         let own = path.field();
         let related = schema["x-kubernetes-list-type"] == "map";
-        let below = Spot {
+        let spot = Spot {
             resource: items.embedded,
             unrelated: if related { spot.unrelated } else { Some(&own) },
         };
-        walk(&schema["items"], items, &path.child("items"), &below, errors);
+        walk(&schema["items"], items, &path.child("items"), &spot, errors);
     }
     let at = path.child("x-kubernetes-validations");
     let rules = schema["x-kubernetes-validations"].as_array();
