@@ -21,7 +21,7 @@ pub(crate) const NAMESPACES: &str = "namespaces";
 /// Attempts of a deletion that races with writes.
 const ATTEMPTS: usize = 16;
 /// Namespaces that cannot be deleted.
-const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+const UNDELETABLE: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl Api {
     /// Rejects a create in a namespace that does not exist or is terminating.
@@ -177,7 +177,7 @@ impl Api {
 
 /// Whether a namespace cannot be deleted.
 pub(crate) fn check_deletable(res: &Resource, name: &str) -> Result<()> {
-    if IMMORTAL.contains(&name) {
+    if UNDELETABLE.contains(&name) {
         let why = "this namespace may not be deleted";
         return Err(ApiError::forbidden(res, name, why));
     }

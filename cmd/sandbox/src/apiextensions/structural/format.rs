@@ -29,7 +29,7 @@ static PATTERNS: LazyLock<BTreeMap<&str, (usize, Regex)>> = LazyLock::new(|| {
     };
     let path = format!(r"([^%?\x00-\x1f\x7f]|%{hex}{{2}})*(\?{any})?");
     let authority = format!(
-        r#"(([\w.~!$&'()*+,;=:@-]|%{hex}{{2}})*@)?(\[[^\]/?]*\]|([^\x00-\x20#/:?@\\^`{{|}}\x7f%]|%{hex}{{2}})*)(:[0-9]*)?"#
+        r"(([\w.~!$&'()*+,;=:@-]|%{hex}{{2}})*@)?(\[[^\]/?]*\]|([^\x00-\x20#/:?@\\^`{{|}}\x7f%]|%{hex}{{2}})*)(:[0-9]*)?"
     );
     let scheme = "[a-zA-Z][a-zA-Z0-9+.-]*:";
     let patterns = [
