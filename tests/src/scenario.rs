@@ -10,6 +10,7 @@ pub mod normalize;
 pub mod parse;
 pub mod run;
 pub mod template;
+pub mod webhooks;
 pub mod write;
 
 #[cfg(test)]
@@ -71,6 +72,14 @@ pub enum Action {
     Event(String),
     /// Expects the end of a watch.
     End(String),
+    /// Starts a webhook under a name, with a configuration. The method is its kind, the body its entries.
+    Webhook(String, Request),
+    /// Sets the answer of a webhook to the body, for all paths or for one.
+    Answer(String, Request),
+    /// Expects the next review that a webhook received.
+    Review(String),
+    /// Lists the remaining calls of a webhook.
+    Calls(String),
 }
 
 /// A request. Every text can contain variables.

@@ -166,19 +166,35 @@ impl Webhook {
         calls
     }
 
-    /// Returns the requests of [`Webhook::calls`] and clears them.
-    pub fn requests(&self) -> Vec<Value> {
+    /// Returns [`Webhook::calls`] and clears them.
+    pub fn take_calls(&self) -> Vec<Call> {
         let calls = self.calls();
         self.memory().calls.clear();
         calls
-            .into_iter()
-            .map(|call| call.review["request"].clone())
+    }
+
+    /// Returns the requests of [`Webhook::calls`] and clears them.
+    pub fn requests(&self) -> Vec<Value> {
+        let mut calls = self.take_calls();
+        calls
+            .iter_mut()
+            .map(|call| call.review["request"].take())
             .collect()
+    }
+
+    /// The URL without a path.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The authority of the certificate, as configurations hold it.
+    pub fn ca_bundle(&self) -> String {
+        BASE64_STANDARD.encode(&self.ca)
     }
 
     /// Returns a `clientConfig` for a path.
     pub fn client(&self, path: &str) -> Value {
-        json!({"url": format!("https://{}{path}", self.address), "caBundle": BASE64_STANDARD.encode(&self.ca)})
+        json!({"url": format!("{}{path}", self.url()), "caBundle": self.ca_bundle()})
     }
 
     /// Returns the entry of a configuration that matches all operations on `resources`.
@@ -190,11 +206,6 @@ impl Webhook {
             "sideEffects": "None",
             "rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": resources}],
         })
-    }
-
-    /// Returns [`Webhook::hook`] with the name `{name}.example.com` and the path `/{name}`.
-    pub fn path_hook(&self, name: &str, resources: &[&str]) -> Value {
-        self.hook(&format!("{name}.example.com"), &format!("/{name}"), resources)
     }
 
     /// Creates a configuration of `kind` (`Mutating` or `Validating`) that selects one namespace, and waits until the API server

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    compare::is_free_text,
+    compare::{Mode, is_free_text},
     template::{Bindings, is_time},
 };
 
@@ -36,7 +36,9 @@ pub fn body(
 /// Replaces the values that earlier answers bound in a text of a request or in a header.
 pub fn names(bindings: &Bindings, text: &str) -> String {
     let mut text = text.to_owned();
-    for class in ["token", "continue", "uid", "name", "ns"] {
+    let classes = ["token", "continue", "uid", "name", "ns"];
+    let webhooks = bindings.names().filter(|name| name.ends_with(".url"));
+    for class in webhooks.chain(classes) {
         for (name, value) in bindings.values_of_class(class) {
             text = text.replace(value, &format!("{{{{{name}}}}}"));
         }
@@ -70,7 +72,7 @@ impl Normalizer<'_> {
             Value::String(text) => return self.text(text),
             _ => return,
         };
-        if is_free_text(fields) {
+        if is_free_text(fields, Mode::Same) {
             fields.remove("message");
         }
         let kind = fields.get("kind").and_then(Value::as_str).unwrap_or_default();
@@ -178,7 +180,7 @@ impl Normalizer<'_> {
             "continue" if !text.is_empty() => *text = variable(&self.bindings.bind_new("continue", text)),
             // A hash over the name of the group, which contains the namespace.
             "storageVersionHash" => *text = variable("any"),
-            "token" if !sent => *text = variable(&self.bound("token", text)),
+            "token" if !sent && !text.is_empty() => *text = variable(&self.bound("token", text)),
             "clusterIP" if text.contains('.') && !sent => *text = variable(&self.bound("address", text)),
             "message" => {
                 *text = self.versions(text);
@@ -208,9 +210,13 @@ impl Normalizer<'_> {
         }
     }
 
-    /// Replaces whole numbers that are bound versions.
+    /// Replaces whole numbers that are bound versions, and unknown uids.
     fn versions(&self, text: &str) -> String {
         let word = |word: &str| {
+            let uid = word.split('"').find(|part| is_uuid(part));
+            if let Some(uid) = uid.filter(|uid| self.bindings.variable("uid", uid).is_none()) {
+                return word.replace(uid, &variable("any"));
+            }
             let number = word.trim_matches(|c: char| !c.is_ascii_digit());
             match self.bindings.variable("version", number) {
                 Some(name) if !number.is_empty() => word.replace(number, &variable(name)),

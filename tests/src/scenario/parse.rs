@@ -123,6 +123,18 @@ fn read_action(line: &str) -> Result<Step, String> {
             }
             "EVENT" => Action::Event(argument("the name of a watch")?),
             "END" => Action::End(argument("the name of a watch")?),
+            "WEBHOOK" => {
+                let name = argument("a name")?;
+                request.method = argument("a kind: Mutating or Validating")?;
+                Action::Webhook(name, request)
+            }
+            "ANSWER" => {
+                let name = argument("the name of a webhook")?;
+                request.path = argument("a path").unwrap_or_default();
+                Action::Answer(name, request)
+            }
+            "REVIEW" => Action::Review(argument("the name of a webhook")?),
+            "CALLS" => Action::Calls(argument("the name of a webhook")?),
             "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "HEAD" | "OPTIONS" => {
                 word.clone_into(&mut request.method);
                 request.path = argument("a path")?;
@@ -137,10 +149,10 @@ fn read_action(line: &str) -> Result<Step, String> {
     }
 }
 
-/// Reads `201`, `warning: text` or a part of the body. An event has no status.
+/// Reads `201`, `warning: text` or a part of the body. Events and reviews have no status.
 fn read_answer(step: &mut Step, rest: &str) -> Result<(), String> {
     let answer: &mut Answer = &mut step.answer;
-    if answer.status == 0 && !matches!(step.action, Action::Event(_) | Action::End(_)) {
+    if answer.status == 0 && matches!(step.action, Action::Request(_) | Action::Watch(..)) {
         answer.status = rest
             .parse()
             .map_err(|_| format!("{rest:?} is not an HTTP status"))?;
@@ -164,8 +176,11 @@ fn step(scenario: &mut Scenario) -> Result<&mut Step, String> {
 
 fn request(scenario: &mut Scenario) -> Result<&mut Request, String> {
     match &mut step(scenario)?.action {
-        Action::Request(request) | Action::Watch(_, request) => Ok(request),
-        Action::Event(_) | Action::End(_) => Err("the step is not a request".to_owned()),
+        Action::Request(request)
+        | Action::Watch(_, request)
+        | Action::Webhook(_, request)
+        | Action::Answer(_, request) => Ok(request),
+        _ => Err("the step is not a request".to_owned()),
     }
 }
 

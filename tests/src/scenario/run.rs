@@ -12,6 +12,7 @@ use super::{
     compare::{self, Mode},
     normalize, template,
     template::Bindings,
+    webhooks::Hook,
 };
 use crate::{Api, Cluster, Reply, Watch, time};
 
@@ -26,6 +27,17 @@ struct Actual {
     status: u16,
     headers: Vec<(String, String)>,
     body: String,
+}
+
+impl Actual {
+    /// An event, a review or another answer without HTTP status and headers.
+    fn text(body: String) -> Self {
+        Self {
+            status: 0,
+            headers: Vec::new(),
+            body,
+        }
+    }
 }
 
 /// Runs a scenario.
@@ -49,6 +61,7 @@ pub async fn check(cluster: Cluster, file: &str, scenario: &Scenario) {
                 .unwrap_or_default(),
         );
     }
+    run.end().await;
 }
 
 /// Runs a scenario and replaces the recorded answers that do not match.
@@ -66,7 +79,8 @@ pub async fn record(cluster: Cluster, file: &str, scenario: &mut Scenario) {
             .check(step, false)
             .await
             .unwrap_or_else(|error| panic!("{place}: {error}"));
-        if differences.is_empty() && step.answer.body.is_some() {
+        let has_answer = !matches!(step.action, Action::Webhook(..) | Action::Answer(..));
+        if differences.is_empty() && (step.answer.body.is_some() || !has_answer) {
             continue;
         }
         let Some(actual) = run.last.take() else { continue };
@@ -88,6 +102,7 @@ pub async fn record(cluster: Cluster, file: &str, scenario: &mut Scenario) {
             body: Some(body).filter(|body| !body.is_empty()),
         };
     }
+    run.end().await;
 }
 
 struct Run<'a> {
@@ -97,6 +112,7 @@ struct Run<'a> {
     /// The text of all requests, with variables.
     sent: String,
     watches: BTreeMap<String, Watch>,
+    webhooks: BTreeMap<String, Hook>,
     last: Option<Actual>,
 }
 
@@ -104,7 +120,9 @@ impl<'a> Run<'a> {
     /// Creates the namespaces that the scenario names.
     async fn new(cluster: &'a Cluster, scenario: &Scenario) -> Self {
         let requests = scenario.steps.iter().filter_map(|step| match &step.action {
-            Action::Request(request) | Action::Watch(_, request) => Some(request),
+            Action::Request(request) | Action::Watch(_, request) | Action::Webhook(_, request) => {
+                Some(request)
+            }
             _ => None,
         });
         let texts = requests.flat_map(|request| {
@@ -113,8 +131,12 @@ impl<'a> Run<'a> {
         });
         let variables = texts.flat_map(|text| template::variables(text));
         // In their order: lists of several namespaces are sorted by name.
-        let namespaces: BTreeSet<&str> = variables.filter(|name| template::class(name) == "ns").collect();
+        let mut namespaces: BTreeSet<&str> = variables.filter(|name| template::class(name) == "ns").collect();
         let mut bindings = Bindings::default();
+        let has_webhook = |step: &Step| matches!(step.action, Action::Webhook(..));
+        if scenario.steps.iter().any(has_webhook) {
+            namespaces.insert("ns");
+        }
         for variable in namespaces {
             bindings.bind(variable, &cluster.namespace().await);
         }
@@ -124,6 +146,7 @@ impl<'a> Run<'a> {
             bindings,
             sent: String::new(),
             watches: BTreeMap::new(),
+            webhooks: BTreeMap::new(),
             last: None,
         }
     }
@@ -187,11 +210,7 @@ impl<'a> Run<'a> {
                     let event = watch.event().await;
                     // A server may send bookmarks at any time.
                     if bookmark || event["type"] != "BOOKMARK" {
-                        return Ok(Actual {
-                            status: 0,
-                            headers: Vec::new(),
-                            body: event.to_string(),
-                        });
+                        return Ok(Actual::text(event.to_string()));
                     }
                 }
             }
@@ -200,12 +219,39 @@ impl<'a> Run<'a> {
                 let event = watch.next(time::ANSWER).await;
                 let ended = event.is_none() && watch.has_ended();
                 let body = event.map_or_else(|| "no event and no end".to_owned(), |event| event.to_string());
-                Ok(Actual {
-                    status: 0,
-                    headers: Vec::new(),
-                    body: if ended { String::new() } else { body },
-                })
+                Ok(Actual::text(if ended { String::new() } else { body }))
             }
+            Action::Webhook(name, request) => {
+                let ns = self.bindings.substitute("{{ns}}")?;
+                let hook = Hook::start(name, &request.method, &ns).await;
+                self.bindings.bind(&format!("{name}.url"), &hook.server.url());
+                self.bindings
+                    .bind(&format!("{name}.ca"), &hook.server.ca_bundle());
+                let hooks = self.bindings.substitute(&request.body)?;
+                hook.install(self.cluster, &ns, &hooks).await?;
+                self.webhooks.insert(name.clone(), hook);
+                Ok(Actual::text(String::new()))
+            }
+            Action::Answer(name, request) => {
+                let answer = self.bindings.substitute(&request.body)?;
+                self.webhook(name)?.answer(&request.path, &answer)?;
+                Ok(Actual::text(String::new()))
+            }
+            Action::Review(name) => Ok(Actual::text(self.webhook(name)?.review()?)),
+            Action::Calls(name) => Ok(Actual::text(self.webhook(name)?.calls())),
+        }
+    }
+
+    fn webhook(&mut self, name: &str) -> Result<&mut Hook, String> {
+        self.webhooks
+            .get_mut(name)
+            .ok_or_else(|| format!("no step starts the webhook {name:?}"))
+    }
+
+    /// Deletes the configurations of the webhooks.
+    async fn end(&self) {
+        for hook in self.webhooks.values() {
+            hook.remove(self.cluster).await;
         }
     }
 
@@ -336,6 +382,10 @@ fn title(action: &Action) -> String {
         Action::Watch(name, request) => format!("WATCH {name} {}", request.path),
         Action::Event(name) => format!("EVENT {name}"),
         Action::End(name) => format!("END {name}"),
+        Action::Webhook(name, _) => format!("WEBHOOK {name}"),
+        Action::Answer(name, _) => format!("ANSWER {name}"),
+        Action::Review(name) => format!("REVIEW {name}"),
+        Action::Calls(name) => format!("CALLS {name}"),
     }
 }
 

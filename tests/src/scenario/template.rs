@@ -35,7 +35,11 @@ fn parts(text: &str) -> Vec<Result<&str, &str>> {
             break;
         };
         let name = &rest[start + 2..end];
-        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
+        if name.is_empty()
+            || !name
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.')
+        {
             break;
         }
         if start > 0 {
@@ -87,6 +91,11 @@ impl Bindings {
         values
             .find(|(_, bound)| *bound == value)
             .map(|(name, _)| name.as_str())
+    }
+
+    /// The bound variables.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.values.keys().map(String::as_str)
     }
 
     /// All bindings of a class.

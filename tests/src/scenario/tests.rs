@@ -35,6 +35,14 @@ WATCH w /a?watch=1
 EVENT w
 < {"type":"ADDED"}
 END w
+WEBHOOK h Mutating
+> {"name":"a.example.com"}
+ANSWER h /a
+> {"allowed":true}
+REVIEW h
+< {"request":{}}
+CALLS h
+< []
 "#;
 
 fn parsed(text: &str) -> File {
@@ -65,6 +73,10 @@ fn written_file_is_parsed_to_the_same() {
 fn malformed_lines_are_named() {
     let line = |text: &str| error(&format!("## a\n{text}\n"));
     assert_eq!(line("FETCH /a"), "dir/file.http, line 2: \"FETCH\" is not a step");
+    assert_eq!(
+        line("WEBHOOK h"),
+        "dir/file.http, line 2: WEBHOOK needs a kind: Mutating or Validating"
+    );
     assert_eq!(line("GET"), "dir/file.http, line 2: GET needs a path");
     assert_eq!(line("GET /a b"), "dir/file.http, line 2: \"b\" follows the step");
     assert_eq!(
@@ -118,6 +130,31 @@ async fn mismatch_names_file_and_step_and_shows_both_answers() {
         "--- got\n200\n{",
     ] {
         assert!(message.contains(part), "no {part:?} in\n{message}");
+    }
+}
+
+#[tokio::test]
+async fn failed_webhook_step_is_named() {
+    let running = cluster::start_sandbox().await.expect("a sandbox");
+    for (steps, problem) in [
+        ("REVIEW h\n", "line 2: REVIEW h: no step starts the webhook \"h\""),
+        (
+            "WEBHOOK h Validating\n> {\n",
+            "line 2: WEBHOOK h: \"{\" is not JSON",
+        ),
+        (
+            "WEBHOOK h Validating\n> {}\nREVIEW h\n",
+            "line 4: REVIEW h: the webhook was not called",
+        ),
+    ] {
+        let file = parsed(&format!("## a\n{steps}"));
+        let check = run::check(running.cluster.clone(), &file.name, &file.scenarios[0]);
+        let panic = AssertUnwindSafe(check)
+            .catch_unwind()
+            .await
+            .expect_err("a failure");
+        let message = panic.downcast_ref::<String>().expect("a message");
+        assert!(message.contains(problem), "no {problem:?} in\n{message}");
     }
 }
 

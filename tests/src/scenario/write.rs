@@ -41,6 +41,16 @@ impl Display for Step {
             Action::Watch(name, request) => write_request(f, &format!("WATCH {name}"), request)?,
             Action::Event(name) => writeln!(f, "EVENT {name}")?,
             Action::End(name) => writeln!(f, "END {name}")?,
+            Action::Webhook(name, request) => {
+                writeln!(f, "WEBHOOK {name} {}", request.method)?;
+                lines(f, '>', &request.body)?;
+            }
+            Action::Answer(name, request) => {
+                writeln!(f, "{}", format!("ANSWER {name} {}", request.path).trim_end())?;
+                lines(f, '>', &request.body)?;
+            }
+            Action::Review(name) => writeln!(f, "REVIEW {name}")?,
+            Action::Calls(name) => writeln!(f, "CALLS {name}")?,
         }
         if !self.ignore.is_empty() {
             writeln!(f, "ignore {}", self.ignore.join(","))?;

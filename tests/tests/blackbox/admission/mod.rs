@@ -1,33 +1,15 @@
-//! Admission webhooks: matching, reviews, and the effect of their responses.
-//!
-//! Each configuration selects the namespace of its test, or objects by label, so that tests do not affect each other.
+//! Admission webhooks: certificates, sockets, timeouts and concurrent writes. Scenarios cover the rest.
 
-mod configurations;
 mod failures;
-mod kinds;
-mod matching;
-mod mutating;
 mod races;
-mod refusals;
-mod reviews;
 
-use coxswain_tests::webhook::{Response, Webhook, allow};
+use coxswain_tests::webhook::{Response, Webhook};
 use coxswain_tests::{Cluster, Test};
 use serde_json::Value;
 
 /// The tests of this folder.
 pub fn tests() -> Vec<Test> {
-    [
-        configurations::tests(),
-        failures::tests(),
-        kinds::tests(),
-        matching::tests(),
-        mutating::tests(),
-        races::tests(),
-        refusals::tests(),
-        reviews::tests(),
-    ]
-    .concat()
+    [failures::tests(), races::tests()].concat()
 }
 
 /// Creates a namespace with one webhook of a kind (`Mutating` or `Validating`) that matches all operations on `resources`.
@@ -46,17 +28,3 @@ async fn hooked(
 
 /// The name of the webhook of most tests.
 const NAME: &str = "one.example.com";
-
-/// Allows every request.
-fn yes(_: &Value) -> Response {
-    allow()
-}
-
-/// `OPERATION name` of each request, in order.
-fn lines(requests: &[Value]) -> Vec<String> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    requests
-        .iter()
-        .map(|request| format!("{} {}", text(&request["operation"]), text(&request["name"])))
-        .collect()
-}
