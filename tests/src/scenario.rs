@@ -55,6 +55,8 @@ pub struct Step {
     pub until: bool,
     /// Fields of the answer that are not compared: `items`.
     pub ignore: Vec<String>,
+    /// JSON pointers to the parts of the answer that are compared. Empty for the whole.
+    pub only: Vec<String>,
     /// The reason why the sandbox answers differently. Its answer is not compared.
     pub differs: Option<String>,
     /// The recorded answer.
@@ -80,6 +82,8 @@ pub enum Action {
     Review(String),
     /// Lists the remaining calls of a webhook.
     Calls(String),
+    /// Runs kubectl. The path is its arguments, the body its input.
+    Run(Request),
 }
 
 /// A request. Every text can contain variables.

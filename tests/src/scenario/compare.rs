@@ -77,7 +77,12 @@ impl Comparison<'_> {
                     "description" => path.contains("columnDefinitions["),
                     _ => false,
                 };
-                for (key, value) in recorded_fields {
+                let name = |key: &String| self.bindings.substitute(key).unwrap_or_else(|_| key.clone());
+                let recorded_fields: Map<_, _> = recorded_fields
+                    .iter()
+                    .map(|(key, v)| (name(key), v.clone()))
+                    .collect();
+                for (key, value) in &recorded_fields {
                     match actual_fields.get(key) {
                         _ if ignored(key) => {}
                         Some(actual) => self.value(&format!("{path}.{key}"), value, actual),

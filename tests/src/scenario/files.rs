@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    File, Scenario,
+    Action, File, Scenario, Step,
     parse::{ParseError, parse},
     run,
 };
@@ -83,6 +83,8 @@ impl Files {
         let name = format!("{}::{}", file.replace('/', "::"), scenario.name);
         let (file, scenario, recorded) = (file.to_owned(), scenario.clone(), self.recorded.clone());
         let (since, needs_kcm) = (scenario.since, scenario.needs_kcm);
+        let runs = |step: &Step| matches!(step.action, Action::Run(_));
+        let needs_kubectl = scenario.steps.iter().any(runs);
         let mut test = Test::from_future(name, move |cluster: Cluster| {
             let (file, mut scenario, recorded) = (file.clone(), scenario.clone(), recorded.clone());
             Box::pin(async move {
@@ -103,6 +105,9 @@ impl Files {
         });
         if let Some((major, minor)) = since {
             test = test.since(major, minor);
+        }
+        if needs_kubectl {
+            test = test.needs(Need::Kubectl);
         }
         if needs_kcm {
             test = test.needs(Need::Kcm);

@@ -36,7 +36,7 @@ pub fn body(
 /// Replaces the values that earlier answers bound in a text of a request or in a header.
 pub fn names(bindings: &Bindings, text: &str) -> String {
     let mut text = text.to_owned();
-    let classes = ["token", "continue", "uid", "name", "ns"];
+    let classes = ["token", "continue", "hash", "uid", "name", "ns"];
     let webhooks = bindings.names().filter(|name| name.ends_with(".url"));
     for class in webhooks.chain(classes) {
         for (name, value) in bindings.values_of_class(class) {
@@ -118,6 +118,10 @@ impl Normalizer<'_> {
         for (key, value) in fields.iter_mut() {
             self.field(key, value);
         }
+        let renamed = std::mem::take(fields).into_iter();
+        *fields = renamed
+            .map(|(key, value)| (names(self.bindings, &key), value))
+            .collect();
     }
 
     /// The version of a list is that of the last write in the cluster, by any client.

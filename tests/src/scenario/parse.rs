@@ -61,6 +61,7 @@ fn read_line(scenario: &mut Scenario, number: usize, line: &str) -> Result<(), S
         "ignore" => step(scenario)?
             .ignore
             .extend(rest.split(',').map(|field| field.trim().to_owned())),
+        "only" => step(scenario)?.only.extend(rest.split(' ').map(str::to_owned)),
         "differs" => step(scenario)?.differs = Some(rest.to_owned()),
         _ if word.ends_with(':') => {
             let header = (word.trim_end_matches(':').to_owned(), rest.to_owned());
@@ -97,6 +98,12 @@ fn read_property(scenario: &mut Scenario, word: &str, rest: &str) -> Result<bool
 fn read_action(line: &str) -> Result<Step, String> {
     let mut step = Step::default();
     let mut request = Request::default();
+    if let Some((before, arguments)) = line.split_once("RUN kubectl ") {
+        step.until = before == "until ";
+        arguments.clone_into(&mut request.path);
+        step.action = Action::Run(request);
+        return Ok(step);
+    }
     let mut words = line.split(' ');
     loop {
         let word = words.next().unwrap_or_default();
@@ -179,7 +186,8 @@ fn request(scenario: &mut Scenario) -> Result<&mut Request, String> {
         Action::Request(request)
         | Action::Watch(_, request)
         | Action::Webhook(_, request)
-        | Action::Answer(_, request) => Ok(request),
+        | Action::Answer(_, request)
+        | Action::Run(request) => Ok(request),
         _ => Err("the step is not a request".to_owned()),
     }
 }

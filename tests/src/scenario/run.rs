@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderValue, Method};
+use serde_json::Value;
 
 use super::{
     Action, Answer, HEADERS, Request, Scenario, Step,
@@ -14,7 +16,7 @@ use super::{
     template::Bindings,
     webhooks::Hook,
 };
-use crate::{Api, Cluster, Reply, Watch, time};
+use crate::{Api, Cluster, Reply, Watch, kubectl::Kubectl, time};
 
 /// The release whose answers are recorded.
 pub const RECORDED: (u32, u32) = (1, 36);
@@ -120,9 +122,10 @@ impl<'a> Run<'a> {
     /// Creates the namespaces that the scenario names.
     async fn new(cluster: &'a Cluster, scenario: &Scenario) -> Self {
         let requests = scenario.steps.iter().filter_map(|step| match &step.action {
-            Action::Request(request) | Action::Watch(_, request) | Action::Webhook(_, request) => {
-                Some(request)
-            }
+            Action::Request(request)
+            | Action::Watch(_, request)
+            | Action::Webhook(_, request)
+            | Action::Run(request) => Some(request),
             _ => None,
         });
         let texts = requests.flat_map(|request| {
@@ -133,8 +136,8 @@ impl<'a> Run<'a> {
         // In their order: lists of several namespaces are sorted by name.
         let mut namespaces: BTreeSet<&str> = variables.filter(|name| template::class(name) == "ns").collect();
         let mut bindings = Bindings::default();
-        let has_webhook = |step: &Step| matches!(step.action, Action::Webhook(..));
-        if scenario.steps.iter().any(has_webhook) {
+        let needs_namespace = |step: &Step| matches!(step.action, Action::Webhook(..) | Action::Run(_));
+        if scenario.steps.iter().any(needs_namespace) {
             namespaces.insert("ns");
         }
         for variable in namespaces {
@@ -156,7 +159,11 @@ impl<'a> Run<'a> {
         let limit = if step.until { UNTIL } else { Duration::ZERO };
         let start = time::now();
         loop {
-            self.last = Some(self.act(step).await?);
+            let mut actual = self.act(step).await?;
+            if !step.only.is_empty() {
+                actual.body = self.select(&step.only, &actual.body)?;
+            }
+            self.last = Some(actual);
             let mut bindings = self.bindings.clone();
             let differences = match &self.last {
                 Some(actual) if !skip_comparison => self.differences(&mut bindings, step, actual),
@@ -178,7 +185,7 @@ impl<'a> Run<'a> {
                     Method::from_bytes(request.method.as_bytes()).map_err(|error| error.to_string())?;
                 loop {
                     let headers: Vec<_> = headers.iter().map(|(name, value)| (&**name, &**value)).collect();
-                    let reply = api.request(method.clone(), &path, &headers, &*body).await;
+                    let reply = api.request(method.clone(), &path, &headers, body.clone()).await;
                     // A real server answers so until the storage of a new CRD is ready.
                     if reply.status == 429 && step.answer.status != 429 {
                         time::pause(time::POLL).await;
@@ -239,7 +246,31 @@ impl<'a> Run<'a> {
             }
             Action::Review(name) => Ok(Actual::text(self.webhook(name)?.review()?)),
             Action::Calls(name) => Ok(Actual::text(self.webhook(name)?.calls())),
+            Action::Run(request) => {
+                let ns = self.bindings.substitute("{{ns}}")?;
+                let (_, arguments, _, input) = self.prepare(request)?;
+                let arguments: Vec<&str> = arguments.split(' ').collect();
+                let kubectl = Kubectl::new(self.cluster, &ns).with_cache_of_its_own();
+                let printed = kubectl.run_with(&arguments, &String::from_utf8_lossy(&input));
+                let failed = if printed.success { "" } else { "failed\n" };
+                Ok(Actual::text(format!("{failed}{}{}", printed.out, printed.err)))
+            }
         }
+    }
+
+    /// Returns the parts of a document by their pointers.
+    fn select(&self, pointers: &[String], body: &str) -> Result<String, String> {
+        let document: Value = serde_json::from_str(body).unwrap_or_default();
+        let part = |pointer: &String| {
+            let pointer = self.bindings.substitute(pointer)?;
+            let found = select(&document, &pointer).cloned();
+            Ok((pointer, found.unwrap_or_default()))
+        };
+        let parts = pointers
+            .iter()
+            .map(part)
+            .collect::<Result<serde_json::Map<_, _>, String>>()?;
+        Ok(Value::Object(parts).to_string())
     }
 
     fn webhook(&mut self, name: &str) -> Result<&mut Hook, String> {
@@ -265,7 +296,7 @@ impl<'a> Run<'a> {
     fn prepare(
         &mut self,
         request: &Request,
-    ) -> Result<(&'a Api, String, Vec<(String, String)>, String), String> {
+    ) -> Result<(&'a Api, String, Vec<(String, String)>, Vec<u8>), String> {
         let api = if request.anonymous {
             self.cluster.anonymous()
         } else {
@@ -281,6 +312,13 @@ impl<'a> Run<'a> {
             .collect::<Result<_, String>>()?;
         self.sent.push_str(&request.path);
         self.sent.push_str(&request.body);
+        let is_protobuf = |(_, value): &(String, String)| value == "application/vnd.kubernetes.protobuf";
+        let body = if request.headers.iter().any(is_protobuf) {
+            let bytes = BASE64_STANDARD.decode(body);
+            bytes.map_err(|error| format!("the body is not base64: {error}"))?
+        } else {
+            body.into_bytes()
+        };
         Ok((api, path, headers, body))
     }
 
@@ -300,8 +338,8 @@ impl<'a> Run<'a> {
         if let Some(body) = &recorded.body {
             let actual = without_managed_fields(&actual.body, self.managed_fields);
             differences.extend(compare::body(bindings, mode, body, &actual, &step.ignore));
-        } else if matches!(step.action, Action::End(_)) && !actual.body.is_empty() {
-            differences.push("the watch did not end".to_owned());
+        } else if matches!(step.action, Action::End(_) | Action::Run(_)) && !actual.body.is_empty() {
+            differences.push("expected the end of the watch, or no output".to_owned());
         }
         if mode == Mode::Same {
             let counts = |headers: &[(String, String)]| -> Vec<(String, String)> {
@@ -321,16 +359,34 @@ impl<'a> Run<'a> {
     }
 }
 
+/// Follows a JSON pointer. `name=a` stands for the element of a list whose `name` is `a`; the key can be a path: `metadata.name=a`.
+fn select<'a>(document: &'a Value, pointer: &str) -> Option<&'a Value> {
+    let mut found = document;
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/");
+        found = match (found, part.split_once('=')) {
+            (Value::Array(elements), Some((key, value))) => {
+                let pointer = format!("/{}", key.replace('.', "/"));
+                let is_wanted = |element: &&Value| element.pointer(&pointer).is_some_and(|key| key == value);
+                elements.iter().find(is_wanted)?
+            }
+            (Value::Array(elements), None) => elements.get(part.parse::<usize>().ok()?)?,
+            (other, _) => other.get(&part)?,
+        };
+    }
+    Some(found)
+}
+
 fn without_managed_fields(body: &str, keep: bool) -> String {
-    fn strip(value: &mut serde_json::Value) {
+    fn strip(value: &mut Value) {
         match value {
-            serde_json::Value::Object(fields) => {
-                if let Some(serde_json::Value::Object(metadata)) = fields.get_mut("metadata") {
+            Value::Object(fields) => {
+                if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
                     metadata.remove("managedFields");
                 }
                 fields.values_mut().for_each(strip);
             }
-            serde_json::Value::Array(elements) => elements.iter_mut().for_each(strip),
+            Value::Array(elements) => elements.iter_mut().for_each(strip),
             _ => {}
         }
     }
@@ -386,12 +442,13 @@ fn title(action: &Action) -> String {
         Action::Answer(name, _) => format!("ANSWER {name}"),
         Action::Review(name) => format!("REVIEW {name}"),
         Action::Calls(name) => format!("CALLS {name}"),
+        Action::Run(request) => format!("RUN kubectl {}", request.path),
     }
 }
 
 fn pretty(answer: &Answer) -> String {
     let body = answer.body.as_deref().unwrap_or_default();
-    let body = match serde_json::from_str::<serde_json::Value>(body) {
+    let body = match serde_json::from_str::<Value>(body) {
         Ok(json) => format!("{json:#}"),
         Err(_) => body.to_owned(),
     };

@@ -1,7 +1,7 @@
 //! Variables: `{{uid1}}` stands for a value that differs from run to run.
 //!
 //! The first recorded answer that contains a variable binds it; later answers must repeat the value, and requests can send it.
-//! The name without its number is the class of a variable. Two variables of the class `uid` or `version` never have the
+//! The name without its number is the class of a variable. Two variables of the class `hash`, `uid` or `version` never have the
 //! same value. `{{time}}` and `{{microtime}}` match any time and are not bound; `{{any}}` matches any scalar.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub struct Bindings {
 }
 
 /// Classes whose variables have different values.
-const DISTINCT: [&str; 2] = ["uid", "version"];
+const DISTINCT: [&str; 3] = ["hash", "uid", "version"];
 
 /// The name without its number.
 pub fn class(variable: &str) -> &str {

@@ -43,6 +43,9 @@ REVIEW h
 < {"request":{}}
 CALLS h
 < []
+RUN kubectl get pods -A
+only /kind /items/name=a
+< failed
 "#;
 
 fn parsed(text: &str) -> File {

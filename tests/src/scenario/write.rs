@@ -51,9 +51,13 @@ impl Display for Step {
             }
             Action::Review(name) => writeln!(f, "REVIEW {name}")?,
             Action::Calls(name) => writeln!(f, "CALLS {name}")?,
+            Action::Run(request) => write_request(f, "RUN kubectl", request)?,
         }
         if !self.ignore.is_empty() {
             writeln!(f, "ignore {}", self.ignore.join(","))?;
+        }
+        if !self.only.is_empty() {
+            writeln!(f, "only {}", self.only.join(" "))?;
         }
         if let Some(reason) = &self.differs {
             writeln!(f, "differs {reason}")?;

@@ -1,4 +1,4 @@
-//! Limits whose requests are too large for a scenario.
+//! Limits whose requests are too large for a scenario, and numbers that depend on time and other tests.
 
 use coxswain_tests::{
     Cluster, Reply, Test,
@@ -7,7 +7,7 @@ use coxswain_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::expect::unchanged;
+use crate::support::{names, unchanged};
 
 const BODY_MAX: usize = 3 * 1024 * 1024;
 const ANNOTATIONS_MAX: usize = 256 * 1024;
@@ -20,6 +20,8 @@ pub fn tests() -> Vec<Test> {
         test!(annotations_over_256_kib_are_too_long),
         test!(json_patch_over_10000_operations_is_too_large),
         test!(strategic_patch_deletes_a_thousand_owner_references),
+        test!(managers_over_10_are_merged).since(1, 36),
+        test!(pages_across_namespaces_contain_each_object_once),
     ]
 }
 
@@ -104,4 +106,52 @@ async fn strategic_patch_deletes_a_thousand_owner_references(c: Cluster) {
         .await
         .expect(200);
     assert_eq!(patched["metadata"]["ownerReferences"], json!([owner("u500")]));
+}
+
+async fn managers_over_10_are_merged(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps/a");
+    c.create(
+        &core(&ns, "configmaps?fieldManager=m0"),
+        with(config_map("a"), json!({"data": {"k0": "1"}})),
+    )
+    .await;
+    for n in 1..12 {
+        let body = json!({"data": {format!("k{n}"): "1"}});
+        c.merge(&format!("{path}?fieldManager=m{n}"), body).await;
+    }
+    let all = c.read(&path).await;
+    let managers = all["metadata"]["managedFields"].as_array().expect("managers");
+    assert_eq!(managers.len(), 10);
+    let fields = |manager: &str| {
+        let entry = managers.iter().find(|entry| entry["manager"] == manager);
+        entry.expect(manager)["fieldsV1"]["f:data"].clone()
+    };
+    assert_eq!(fields("ancient-changes")["f:k0"], json!({}), "{all:#}");
+    assert_eq!(fields("m11"), json!({"f:k11": {}}));
+}
+
+/// The number of pages depends on the objects of other tests.
+async fn pages_across_namespaces_contain_each_object_once(c: Cluster) {
+    let (first, second) = (c.namespace().await, c.namespace().await);
+    for ns in [&first, &second] {
+        for name in ["a", "b", "c"] {
+            let secret = with(
+                named("v1", "Secret", name),
+                json!({"metadata": {"labels": {"of": first}}}),
+            );
+            c.create(&core(ns, "secrets"), &secret).await;
+        }
+    }
+    let query = format!("/api/v1/secrets?limit=2&labelSelector=of%3D{first}");
+    let (mut found, mut token) = (Vec::new(), String::new());
+    loop {
+        let page = c.read(&format!("{query}{token}")).await;
+        found.extend(names(&page).into_iter().map(str::to_owned));
+        match page["metadata"]["continue"].as_str() {
+            Some(next) if !next.is_empty() => token = format!("&continue={next}"),
+            _ => break,
+        }
+    }
+    assert_eq!(found, ["a", "b", "c", "a", "b", "c"]);
 }

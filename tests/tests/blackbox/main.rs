@@ -1,18 +1,13 @@
-//! The black-box tests: the scenarios, and tests in Rust of concurrency, webhooks, kubectl and large documents.
+//! The black-box tests: the scenarios, and tests in Rust of concurrency, sockets, time and large requests.
 
 mod admission;
-mod apply;
 mod auth;
 mod cluster;
 mod concurrency;
-mod discovery;
-mod expect;
+mod documents;
 mod kinds;
 mod kubectl;
 mod limits;
-mod lists;
-mod openapi;
-mod protobuf;
 mod quota;
 mod support;
 mod watches;
@@ -31,17 +26,13 @@ fn main() -> ExitCode {
         [
             files.tests(),
             admission::tests(),
-            apply::tests(),
             auth::tests(),
             cluster::tests(),
             concurrency::tests(),
-            discovery::tests(),
+            documents::tests(),
             kinds::tests(),
             kubectl::tests(),
             limits::tests(),
-            lists::tests(),
-            openapi::tests(),
-            protobuf::tests(),
             quota::tests(),
             watches::tests(),
         ]

@@ -1,11 +1,11 @@
-//! Objects of the tests, and assertions about lists, watches and state that a server reaches with a delay.
+//! Objects of the tests, and assertions about objects, watches and state that a server reaches with a delay.
 
 use std::time::Duration;
 
-use coxswain_tests::{Watch, time};
+use coxswain_tests::{Cluster, Watch, time};
 use serde_json::{Value, json};
 
-pub use coxswain_tests::fixtures::{JSON_PATCH, MERGE, core, deployment, group as of, named as object, pod};
+pub use coxswain_tests::fixtures::{JSON_PATCH, MERGE, core, group as of, named as object, pod};
 
 /// A finalizer that no controller removes.
 pub const HOLD: &str = "example.com/hold";
@@ -30,10 +30,6 @@ pub fn config_map(name: &str) -> Value {
 /// Adds a finalizer, so that a deletion only sets the deletionTimestamp.
 pub fn held(object: Value) -> Value {
     with(object, "/metadata/finalizers", json!([HOLD]))
-}
-
-pub fn labelled(object: Value, labels: Value) -> Value {
-    with(object, "/metadata/labels", labels)
 }
 
 pub fn finalizers(object: &Value) -> Vec<&str> {
@@ -101,4 +97,9 @@ pub fn soon<T, F: AsyncFnMut() -> Option<T>>(what: &str, ask: F) -> impl Future<
         let answer = time::eventually(SOON, ask).await;
         answer.unwrap_or_else(|| panic!("{what}: not in time, at {caller}"))
     }
+}
+
+/// Asserts that the object at `path` is still exactly `before`.
+pub async fn unchanged(c: &Cluster, path: &str, before: &Value) {
+    assert_eq!(&c.read(path).await, before, "{path}");
 }

@@ -14,7 +14,6 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
 use super::NAME;
-use crate::expect::is_1_36;
 
 /// Maximum number of bytes that the sandbox reads of an answer.
 const ANSWER_MAX: usize = 8 * 1024 * 1024;
@@ -37,7 +36,7 @@ pub fn tests() -> Vec<Test> {
 fn failed(c: &Cluster, reply: &Reply, why: &str) {
     reply.expect_error(500, "InternalError");
     // Older servers do not name the failed operation.
-    let why = if is_1_36(c) { why } else { "" };
+    let why = if c.version() >= (1, 36) { why } else { "" };
     let start = format!("Internal error occurred: failed calling webhook {NAME:?}: {why}");
     reply.check(reply.message().starts_with(&start), &format!("expected {start}"));
     let cause = reply.json()["details"]["causes"][0]["message"].clone();

@@ -1,17 +1,48 @@
-//! The admission plugin `OwnerReferencesPermissionEnforcement`: permissions that ownerReferences require.
+//! The admission plugin `OwnerReferencesPermissionEnforcement`, which the real tier does not run.
 
-use coxswain_tests::fixtures::MERGE;
-use coxswain_tests::{Cluster, Need, Test, test};
+use coxswain_tests::{Cluster, Need, Reply, Test, fixtures::MERGE, roles::is_allowed, test};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{forbidden, grant, rule, send_as, user};
-use crate::support::{config_map, core, with};
+use crate::support::{config_map, core, object, of, soon, with};
 
 const APPLY: &str = "application/apply-patch+yaml";
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 pub fn tests() -> Vec<Test> {
     vec![test!(owner_references_require_permissions).needs(Need::Sandbox)]
+}
+
+/// A request of the administrator on behalf of a user.
+async fn send_as(c: &Cluster, user: &str, method: Method, path: &str, body: Value) -> Reply {
+    let headers = [("impersonate-user", user)];
+    c.api().request(method, path, &headers, body).await
+}
+
+fn rule(verbs: &[&str], resource: &str) -> Value {
+    json!({"verbs": verbs, "apiGroups": [""], "resources": [resource]})
+}
+
+/// Grants rules to a user in a namespace, and waits until the server has loaded them.
+async fn grant(c: &Cluster, ns: &str, user: &str, rules: Value) {
+    let role = with(object(RBAC, "Role", user), "/rules", rules.clone());
+    c.create(&of(RBAC, ns, "roles"), &role).await;
+    let reference = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user});
+    let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user});
+    let binding = json!({"metadata": {"name": user}, "roleRef": reference, "subjects": [subject]});
+    c.create(&of(RBAC, ns, "rolebindings"), binding).await;
+    let attributes = json!({"namespace": ns, "verb": rules[0]["verbs"][0], "resource": "configmaps"});
+    soon("the role is loaded", async || {
+        is_allowed(c, user, &attributes).await.then_some(())
+    })
+    .await;
+}
+
+/// Asserts a 403 with this message.
+#[track_caller]
+fn forbidden(reply: &Reply, message: &str) {
+    reply.expect_error(403, "Forbidden");
+    reply.check(reply.message() == message, &format!("expected {message}"));
 }
 
 async fn owner_references_require_permissions(c: Cluster) {
@@ -32,12 +63,12 @@ async fn owner_references_require_permissions(c: Cluster) {
         send_as(&c, user, Method::PUT, &path, map).await
     };
 
-    let bob = &*user(&ns, "bob");
+    let bob = &*format!("bob-{ns}");
     grant(
         &c,
         &ns,
         bob,
-        json!([rule(&["create", "patch", "update"], "", &["configmaps"])]),
+        json!([rule(&["create", "patch", "update"], "configmaps")]),
     )
     .await;
     send_as(&c, bob, Method::POST, &maps, dependent("a", false))
@@ -66,10 +97,10 @@ async fn owner_references_require_permissions(c: Cluster) {
     }
     put(bob, dependent("a", false)).await.expect(200);
 
-    let eve = &*user(&ns, "eve");
+    let eve = &*format!("eve-{ns}");
     let rules = json!([
-        rule(&["create", "update", "delete"], "", &["configmaps"]),
-        rule(&["update"], "", &["configmaps/finalizers"]),
+        rule(&["create", "update", "delete"], "configmaps"),
+        rule(&["update"], "configmaps/finalizers"),
     ]);
     grant(&c, &ns, eve, rules).await;
     send_as(&c, eve, Method::POST, &maps, dependent("b", true))
