@@ -1,18 +1,18 @@
-//! CRDs: unserved versions, deletion during requests, concurrent writers.
+//! CRDs: deletion during requests, concurrent writers, unsupported conversion.
 
 use std::convert::Infallible;
 
 use bytes::Bytes;
 use coxswain_sandbox::ApiService;
 use futures_util::FutureExt as _;
-use http::Request;
+use http::{Method, Request};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
-use crate::client::{delete, elapsed, get, names, patch, post, sandbox, watch};
+use crate::client::{delete, elapsed, get, names, post, sandbox, send_with, watch};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -41,18 +41,6 @@ fn widget(name: &str) -> Value {
 
 fn widgets() -> Value {
     crd("widgets", "x.io", "Widget", &json!([version("v1", true, true)]))
-}
-
-#[tokio::test(start_paused = true)]
-async fn crd_with_unserved_storage_version_is_deleted() {
-    let service = sandbox().service();
-    let versions = json!([version("v1", true, false), version("v2", false, true)]);
-    define(&service, &crd("widgets", "x.io", "Widget", &versions)).await;
-    let (status, made) = post(&service, WIDGETS, &widget("a")).await;
-    assert_eq!(status, 201, "{made}");
-    delete(&service, &format!("{CRDS}/widgets.x.io")).await;
-    let (status, left) = get(&service, &format!("{CRDS}/widgets.x.io")).await;
-    assert_eq!(status, 404, "{left}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,20 +115,6 @@ async fn create_after_crd_deletion_is_rejected() {
     assert_eq!((code / 100, names(&list).len()), (4, 0), "{list}");
 }
 
-/// The real server ends these watches about a second after the deletion of the CRD.
-#[tokio::test(start_paused = true)]
-async fn watch_ends_when_crd_is_deleted() {
-    let service = sandbox().service();
-    define(&service, &widgets()).await;
-    let mut events = watch(&service, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
-    post(&service, WIDGETS, &widget("a")).await;
-    assert_eq!(events.brief().await.as_deref(), Some("ADDED a"));
-    delete(&service, &format!("{CRDS}/widgets.x.io")).await;
-    assert_eq!(events.brief().await.as_deref(), Some("DELETED a"));
-    let (end, seconds) = elapsed(events.brief()).await;
-    assert!(end.is_none() && seconds < 60, "{seconds} seconds later: {end:?}");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_crds_are_all_served() {
     for round in 0..40 {
@@ -212,156 +186,6 @@ async fn watch_ends_when_crd_is_recreated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_ends_when_version_is_unserved() {
-    let service = sandbox().service();
-    let versions = |served| json!([version("v1", served, false), version("v2", true, true)]);
-    define(&service, &crd("widgets", "x.io", "Widget", &versions(true))).await;
-    let mut events = watch(&service, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
-    let change = json!({"spec": {"versions": versions(false)}});
-    let (status, answer) = patch(&service, &format!("{CRDS}/widgets.x.io"), &change).await;
-    assert_eq!(status, 200, "{answer}");
-    assert_eq!(get(&service, WIDGETS).await.0, 404);
-    let (next, seconds) = elapsed(events.brief()).await;
-    assert!(next.is_none() && seconds < 60, "{seconds} s: {next:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn crd_without_served_version_is_deleted() {
-    let service = sandbox().service();
-    define(&service, &widgets()).await;
-    post(&service, WIDGETS, &widget("a")).await;
-    let change = json!({"spec": {"versions": [version("v1", false, true)]}});
-    let (status, answer) = patch(&service, &format!("{CRDS}/widgets.x.io"), &change).await;
-    assert_eq!(status, 200, "{answer}");
-    delete(&service, &format!("{CRDS}/widgets.x.io")).await;
-    let (status, left) = get(&service, &format!("{CRDS}/widgets.x.io")).await;
-    assert_eq!(status, 404, "{left}");
-}
-
-fn colored(selectable: &Value) -> Value {
-    let mut version = version("v1", true, true);
-    version["schema"]["openAPIV3Schema"] = json!({"type": "object", "properties": {"spec": {"type": "object",
-        "properties": {"color": {"type": "string", "default": "red"}, "size": {"type": "integer"},
-            "parts": {"type": "array", "items": {"type": "string"}}}}}});
-    version["selectableFields"] = selectable.clone();
-    crd("widgets", "x.io", "Widget", &json!([version]))
-}
-
-#[tokio::test(start_paused = true)]
-async fn selectable_fields_select_in_list_watch_and_deletecollection() {
-    let service = sandbox().service();
-    define(
-        &service,
-        &colored(&json!([{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.size"}])),
-    )
-    .await;
-    let red = format!("{WIDGETS}?fieldSelector=spec.color%3Dred");
-    let mut events = watch(&service, &format!("{red}&watch=1&timeoutSeconds=60")).await;
-    for (name, spec) in [("a", json!({"size": 1})), ("b", json!({"color": "blue"}))] {
-        let mut widget = widget(name);
-        widget["spec"] = spec;
-        let (status, answer) = post(&service, WIDGETS, &widget).await;
-        assert_eq!(status, 201, "{answer}");
-    }
-    assert_eq!(names(&get(&service, &red).await.1), ["a"]);
-    let sized = format!("{WIDGETS}?fieldSelector=spec.size%3D1,metadata.name%3Da");
-    assert_eq!(names(&get(&service, &sized).await.1), ["a"]);
-    let change = json!({"spec": {"color": "red"}});
-    let (status, answer) = patch(&service, &format!("{WIDGETS}/b"), &change).await;
-    assert_eq!(status, 200, "{answer}");
-    assert_eq!(events.brief().await.as_deref(), Some("ADDED a"));
-    assert_eq!(events.brief().await.as_deref(), Some("ADDED b"));
-    let (status, answer) = get(&service, &format!("{WIDGETS}?fieldSelector=spec.parts%3Dx")).await;
-    assert_eq!(
-        (status, &answer["message"]),
-        (400, &json!("field label not supported: spec.parts"))
-    );
-    let (status, _) = delete(&service, &sized).await;
-    assert_eq!(status, 200);
-    assert_eq!(names(&get(&service, WIDGETS).await.1), ["b"]);
-    let (_, document) = get(&service, "/openapi/v3/apis/x.io/v1").await;
-    let extension = &document["components"]["schemas"]["io.x.v1.Widget"]["x-kubernetes-selectable-fields"];
-    assert_eq!(
-        *extension,
-        json!([{"fieldPath": "spec.color"}, {"fieldPath": "spec.size"}])
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn invalid_selectable_fields_are_rejected() {
-    let service = sandbox().service();
-    for (path, reason, why) in [
-        ("", "FieldValueRequired", ""),
-        (
-            "spec.color",
-            "FieldValueInvalid",
-            "is an invalid path: expected [ or . but got: spec",
-        ),
-        (
-            ".spec.shade",
-            "FieldValueInvalid",
-            "is an invalid path: does not refer to a valid field",
-        ),
-        (
-            ".spec.",
-            "FieldValueInvalid",
-            "is an invalid path: unexpected end of JSON path",
-        ),
-        (
-            ".spec['color']",
-            "FieldValueInvalid",
-            "is an invalid path: array notation is not allowed",
-        ),
-        (
-            ".spec.parts",
-            "FieldValueInvalid",
-            "must point to a field of type string, boolean or integer",
-        ),
-    ] {
-        let (status, answer) = post(&service, CRDS, &colored(&json!([{"jsonPath": path}]))).await;
-        let cause = &answer["details"]["causes"][0];
-        assert_eq!(
-            (status, cause["reason"].as_str()),
-            (422, Some(reason)),
-            "{path}: {answer}"
-        );
-        assert_eq!(cause["field"], "spec.selectableFields[0].jsonPath");
-        assert!(
-            cause["message"]
-                .as_str()
-                .is_some_and(|message| message.contains(why)),
-            "{answer}"
-        );
-    }
-    let twice = json!([{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.color"}]);
-    let (_, answer) = post(&service, CRDS, &colored(&twice)).await;
-    assert_eq!(
-        answer["details"]["causes"][0]["reason"], "FieldValueDuplicate",
-        "{answer}"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn watch_ends_when_the_spec_of_its_definition_changes() {
-    let service = sandbox().service();
-    define(&service, &widgets()).await;
-    let mut events = watch(&service, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
-    let path = format!("{CRDS}/widgets.x.io");
-    let labels = json!({"metadata": {"labels": {"a": "b"}}});
-    assert_eq!(patch(&service, &path, &labels).await.0, 200);
-    post(&service, WIDGETS, &widget("a")).await;
-    assert_eq!(
-        events.brief().await.as_deref(),
-        Some("ADDED a"),
-        "metadata replaces nothing"
-    );
-    let change = json!({"spec": {"names": {"shortNames": ["wd"]}}});
-    assert_eq!(patch(&service, &path, &change).await.0, 200);
-    let (end, seconds) = elapsed(events.brief()).await;
-    assert!(end.is_none() && seconds < 60, "{seconds} seconds later: {end:?}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn conversion_webhook_between_versions_is_rejected() {
     let service = sandbox().service();
     let conversion = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
@@ -381,6 +205,20 @@ async fn conversion_webhook_between_versions_is_rejected() {
     assert_eq!(
         (status, cause["field"].as_str()),
         (422, Some("spec.conversion.strategy")),
+        "{answer}"
+    );
+}
+
+/// The real server panics.
+#[tokio::test(start_paused = true)]
+async fn protobuf_custom_resource_is_415() {
+    let service = sandbox().service();
+    define(&service, &widgets()).await;
+    let headers = [("content-type", "application/vnd.kubernetes.protobuf")];
+    let (status, answer) = send_with(&service, Method::POST, WIDGETS, &headers, &widget("a")).await;
+    assert_eq!(
+        (status, answer["reason"].as_str()),
+        (415, Some("UnsupportedMediaType")),
         "{answer}"
     );
 }

@@ -3,7 +3,9 @@
 use coxswain_sandbox::Limits;
 use serde_json::{Value, json};
 
-use crate::client::{MAPS, create, delete, get, names, post, put, sandbox, sandbox_with, version, watch};
+use crate::client::{
+    MAPS, create, delete, elapsed, get, names, post, put, sandbox, sandbox_with, version, watch,
+};
 
 #[tokio::test(start_paused = true)]
 async fn watch_from_compacted_version_is_expired() {
@@ -116,7 +118,8 @@ async fn event_is_removed_one_hour_after_its_last_write() {
     tokio::time::advance(std::time::Duration::from_mins(50)).await;
     let (status, _) = get(&service, &path).await;
     assert_eq!(status, 200, "the write has started the TTL again");
-    assert_eq!(events.brief().await.as_deref(), Some("DELETED e"));
+    let (deleted, seconds) = elapsed(events.brief()).await;
+    assert_eq!((deleted.as_deref(), seconds), (Some("DELETED e"), 10 * 60));
     let (status, _) = get(&service, &path).await;
     assert_eq!(status, 404);
 }

@@ -1,9 +1,9 @@
-//! Pods without a kubelet: connect subresources, ephemeral containers, and the admission plugin `ServiceAccount`.
+//! Pods without a kubelet: connect subresources, and the admission plugin `ServiceAccount`.
 
 use coxswain_sandbox::{ApiService, Sandbox};
 use serde_json::{Value, json};
 
-use crate::client::{get, patch, post, put, sandbox};
+use crate::client::{get, post, sandbox};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -75,64 +75,6 @@ async fn connect_subresources_answer_without_a_kubelet() {
             "{path}: {message}"
         );
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn ephemeral_containers_are_added_and_never_changed() {
-    let service = sandbox().service();
-    create(&service, PODS, &pod(&["a"])).await;
-    let path = format!("{PODS}/p/ephemeralcontainers");
-    let debug = |more: Value| {
-        let mut container = json!({"name": "debug", "image": "tools", "targetContainerName": "a"});
-        for (key, value) in more.as_object().into_iter().flatten() {
-            container[key] = value.clone();
-        }
-        json!({"metadata": {"labels": {"ignored": "yes"}}, "spec": {"ephemeralContainers": [container]}})
-    };
-    for (more, field, reason) in [
-        (
-            json!({"targetContainerName": "z"}),
-            "targetContainerName",
-            "FieldValueNotFound",
-        ),
-        (
-            json!({"ports": [{"containerPort": 1}]}),
-            "ports",
-            "FieldValueForbidden",
-        ),
-        (json!({"name": "a"}), "name", "FieldValueDuplicate"),
-    ] {
-        let (status, answer) = patch(&service, &path, &debug(more)).await;
-        let cause = &answer["details"]["causes"][0];
-        assert_eq!(
-            (status, cause["reason"].as_str()),
-            (422, Some(reason)),
-            "{answer}"
-        );
-        assert_eq!(cause["field"], format!("spec.ephemeralContainers[0].{field}"));
-    }
-    let (status, answer) = patch(&service, &path, &debug(json!({}))).await;
-    assert_eq!(status, 200, "{answer}");
-    assert_eq!(
-        answer["spec"]["ephemeralContainers"][0]["imagePullPolicy"],
-        "Always"
-    );
-    assert_eq!(
-        (&answer["metadata"]["generation"], &answer["metadata"]["labels"]),
-        (&json!(2), &Value::Null)
-    );
-    let (status, answer) = patch(&service, &path, &debug(json!({"image": "other"}))).await;
-    assert_eq!(
-        (status, &answer["details"]["causes"][0]["reason"]),
-        (422, &json!("FieldValueForbidden"))
-    );
-    let (_, mut present) = get(&service, &path).await;
-    present["spec"]["ephemeralContainers"] = json!([]);
-    let (status, answer) = put(&service, &path, &present).await;
-    assert_eq!(
-        (status, &answer["details"]["causes"][0]["reason"]),
-        (422, &json!("FieldValueForbidden"))
-    );
 }
 
 #[tokio::test(start_paused = true)]
