@@ -146,7 +146,7 @@ async fn failed_webhook_step_is_named() {
             "line 2: WEBHOOK h: \"{\" is not JSON",
         ),
         (
-            "WEBHOOK h Validating\n> {}\nREVIEW h\n",
+            "WEBHOOK h Validating\n> {\"rules\":[{\"resources\":[\"secrets\"]}]}\nREVIEW h\n",
             "line 4: REVIEW h: the webhook was not called",
         ),
     ] {
