@@ -52,7 +52,7 @@ struct Field {
     name: &'static str,
     shape: Shape,
     default: Option<Value>,
-    /// The server writes the object even if it is not set.
+    /// The server writes the object even if it is not set. Creation and updates set the status.
     shown_object: bool,
     /// A pointer, whose zero value differs from an absent field.
     pointer: bool,
@@ -305,7 +305,7 @@ fn compile_field(
     let by_type = data.required && rules.is_none() && has_form;
     let mut field = Field {
         name: data.name,
-        shown_object: data.shown && matches!(shape, Shape::Object(_)),
+        shown_object: data.shown && data.name != "status" && matches!(shape, Shape::Object(_)),
         pointer: data.keeps_zero && !data.shown,
         default: data.default.and_then(|json| serde_json::from_str(json).ok()),
         required: if by_type { Required::ByType } else { Required::No },
