@@ -4,8 +4,10 @@ use std::ffi::OsString;
 
 use crate::{Config, Enablement, Error, KnownController, Parsed, parse};
 
+mod election;
 mod file;
 mod pages;
+mod sandbox;
 mod syntax;
 mod values;
 

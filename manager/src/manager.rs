@@ -97,7 +97,7 @@ impl Manager {
     ) -> Result<Self, BuildError> {
         // The reflectors have their own client without a rate limit.
         let reader = transport.client("shared-informers", None);
-        let caches = Caches::of_manager(options.name, env, reader, options.scope.clone(), registry)?;
+        let caches = Caches::for_manager(options.name, env, reader, options.scope.clone(), registry)?;
         let states = ControllerStates::register(options.name, registry)?;
         let registrations = vec![health::add_cache_check(checks, &caches)];
         Ok(Self {

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{KNOWN, chosen, error, parse_all, run};
+use super::{KNOWN, error, run};
 use crate::{
     AppServices, Authentication, Authorization, CertificateFiles, ClientConnection, Config, Debugging,
-    Deployments, Enablement, GarbageCollector, Generic, HollowKubelet, LeaderElection, LogFormat, Logging,
-    Rate, Replicas, RequestHeader, Sandbox, Selector, Serving, SniCertificate, TlsVersion, Tracing, Webhook,
+    Deployments, GarbageCollector, Generic, HollowKubelet, LeaderElection, LogFormat, Logging,
+    Rate, Replicas, RequestHeader, Selector, Serving, SniCertificate, TlsVersion, Tracing, Webhook,
     WebhookCertificate,
 };
 
@@ -434,14 +434,6 @@ fn invalid_values_are_reported_with_the_valid_ones() {
 }
 
 #[test]
-fn sandbox_serves_its_endpoints_on_loopback_by_default() {
-    let listen = |args: &[&str]| run(args).serving.listen.expect("a port").to_string();
-    assert_eq!(listen(&["--sandbox"]), "127.0.0.1:10257");
-    assert_eq!(listen(&["--sandbox", "--bind-address=0.0.0.0"]), "0.0.0.0:10257");
-    assert_eq!(listen(&[]), "0.0.0.0:10257");
-}
-
-#[test]
 fn webhooks_are_disabled_without_a_port() {
     assert_eq!(run(&["--webhook-port=0"]).webhook, None);
     let certificate = |args: &[&str]| run(args).webhook.expect("a port").certificate;
@@ -480,162 +472,5 @@ fn webhooks_are_disabled_without_a_port() {
     assert_eq!(
         error(&["--webhook-port=65536"]),
         "--webhook-port must be from 0 to 65535, not 65536"
-    );
-}
-
-#[test]
-fn election_durations_are_consistent() {
-    let times = |lease: &str, renew: &str, retry: &str| {
-        parse_all(&[
-            "--leader-elect-lease-duration",
-            lease,
-            "--leader-elect-renew-deadline",
-            renew,
-            "--leader-elect-retry-period",
-            retry,
-        ])
-        .map(|_| ())
-        .map_err(|error| error.to_string())
-    };
-    assert_eq!(times("15s", "10s", "2s"), Ok(()));
-    assert_eq!(times("6s", "2.4s", "1.999s"), Ok(()));
-    assert_eq!(
-        times("10s", "10s", "2s"),
-        Err(
-            "--leader-elect-lease-duration must be more than 3s longer, in whole seconds, than \
-             --leader-elect-renew-deadline (10s), not 10s"
-                .to_owned()
-        )
-    );
-    assert_eq!(
-        times("15s", "2.4s", "2s"),
-        Err("--leader-elect-renew-deadline must be longer than 1.2 times --leader-elect-retry-period (2s), not 2.4s"
-            .to_owned())
-    );
-    // A write without a resourceVersion that is sent at the renew deadline may take three seconds.
-    assert!(times("11s", "10s", "2s").is_err());
-    assert!(times("13s", "10s", "2s").is_err());
-    assert!(times("14s", "10s", "2s").is_ok());
-    // A Lease stores whole seconds.
-    assert!(times("13.9s", "10.5s", "2s").is_err());
-    for (lease, renew, retry, flag) in [
-        (
-            "999ms",
-            "500ms",
-            "100ms",
-            "--leader-elect-lease-duration must be at least 1s, not 999ms",
-        ),
-        (
-            "-15s",
-            "10s",
-            "2s",
-            "--leader-elect-lease-duration must be at least 1s, not -15s",
-        ),
-        (
-            "15s",
-            "0",
-            "2s",
-            "--leader-elect-renew-deadline must be longer than 0s, not 0s",
-        ),
-        (
-            "15s",
-            "10s",
-            "0",
-            "--leader-elect-retry-period must be longer than 0s, not 0s",
-        ),
-        (
-            "15s",
-            "10s",
-            "-2s",
-            "--leader-elect-retry-period must be longer than 0s, not -2s",
-        ),
-    ] {
-        let message = times(lease, renew, retry).expect_err(flag);
-        assert!(message.contains(flag), "{message}");
-    }
-    assert!(times("9223372036s", "9000000000s", "7000000000s").is_ok());
-}
-
-#[test]
-fn lock_is_a_lease_with_a_valid_name() {
-    assert_eq!(
-        error(&["--leader-elect-resource-lock=endpoints"]),
-        "--leader-elect-resource-lock must be \"leases\", not \"endpoints\""
-    );
-    assert_eq!(
-        error(&["--leader-elect-resource-name=../x"]),
-        "--leader-elect-resource-name must be the name of a Lease, as in `coxswain`, not \"../x\""
-    );
-    assert_eq!(
-        error(&["--leader-elect-resource-namespace="]),
-        "--leader-elect-resource-namespace must be the name of a namespace, not \"\""
-    );
-}
-
-#[test]
-fn election_flags_are_not_validated_without_election() {
-    let args = [
-        "--leader-elect=false",
-        "--leader-elect-resource-lock=x",
-        "--leader-elect-retry-period=-1s",
-    ];
-    assert!(!run(&args).leader_election.leader_elect);
-}
-
-#[test]
-fn sandbox_enables_everything_without_a_rate_limit_by_default() {
-    use Enablement::{ByStar, No};
-    let config = run(&["--sandbox"]);
-    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    assert_eq!(
-        config.sandbox,
-        Some(Sandbox {
-            listen,
-            kubeconfig: None
-        })
-    );
-    assert_eq!(config.client_connection.rate, None);
-    assert_eq!(chosen(&["--sandbox"]), [ByStar; 3]);
-    assert_eq!(chosen(&["--sandbox", "--controllers=*"]), [ByStar, ByStar, No]);
-    assert_eq!(chosen(&["--sandbox", "--controllers="]), [No; 3]);
-    assert!(config.generic.assume_no_kube_controller_manager);
-    let config = run(&["--sandbox", "--assume-no-kube-controller-manager=false"]);
-    assert!(!config.generic.assume_no_kube_controller_manager);
-    let rate = |args: &[&str]| run(args).client_connection.rate;
-    assert_eq!(
-        rate(&["--sandbox", "--kube-api-qps=20"]),
-        Some(Rate { qps: 20.0, burst: 30 })
-    );
-    assert_eq!(
-        rate(&["--sandbox", "--kube-api-burst=9"]),
-        Some(Rate { qps: 20.0, burst: 9 })
-    );
-    let config = run(&[
-        "--sandbox",
-        "--sandbox-listen=[::1]:8443",
-        "--sandbox-kubeconfig=/k",
-    ]);
-    let listen = "[::1]:8443".parse().expect("an address");
-    assert_eq!(
-        config.sandbox,
-        Some(Sandbox {
-            listen,
-            kubeconfig: Some("/k".into())
-        })
-    );
-}
-
-#[test]
-fn sandbox_cannot_be_combined_with_cluster_flags() {
-    let own = "--sandbox cannot be combined with --kubeconfig or --master: it has its own API server";
-    assert_eq!(error(&["--sandbox", "--kubeconfig=/k"]), own);
-    assert_eq!(error(&["--sandbox", "--master=https://m"]), own);
-    assert!(run(&["--sandbox=false", "--kubeconfig=/k"]).sandbox.is_none());
-    let alone = "--sandbox-listen and --sandbox-kubeconfig require --sandbox";
-    assert_eq!(error(&["--sandbox-listen=127.0.0.1:0"]), alone);
-    assert_eq!(error(&["--sandbox-kubeconfig=/k", "--sandbox=false"]), alone);
-    assert_eq!(
-        error(&["--sandbox", "--sandbox-listen=0.0.0.0:0"]),
-        "--sandbox-listen must be a loopback address, as in `127.0.0.1:0`, not 0.0.0.0:0"
     );
 }

@@ -10,6 +10,7 @@ mod ownership;
 mod renaming;
 mod requests;
 mod schema;
+mod steps;
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -26,12 +27,13 @@ use coxswain_manager::client::{Fence, ListQuery, Patch, Propagation, View};
 use coxswain_manager::controller::Runnable;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, Resource};
+use coxswain_sandbox::faults::Effect;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::fault_injector::Fault;
+use crate::fault_injector::status_reply;
 use crate::fixture::{ApiFixture, CRDS, DEPLOYMENTS, EVENTS, PODS, SERVICES, SETS, condition};
 
 const APPS: Resource = app_service::APP_SERVICES;

@@ -17,11 +17,12 @@ use coxswain_controllers::deployment;
 use coxswain_manager::client::{Patch, Transport};
 use coxswain_manager::env::TaskSet;
 use coxswain_manager::object::Key;
+use coxswain_sandbox::faults::Effect;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::fault_injector::{Fault, FaultInjector};
+use crate::fault_injector::{FaultInjector, status_reply};
 use crate::fixture::{ApiFixture, DEPLOYMENTS, EVENTS, PODS, SETS, condition};
 
 const REVISION: &str = "deployment.kubernetes.io/revision";

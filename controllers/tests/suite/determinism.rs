@@ -6,52 +6,38 @@ use std::time::Duration;
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::registry::{self, EnabledBy, Settings};
 use coxswain_manager::cache::Scope;
-use coxswain_manager::client::{Delete, RateLimit};
+use coxswain_manager::client::{Delete, RateLimit, Transport};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Clock, Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::{Manager, Options};
 use coxswain_manager::object::{Key, MetaObject};
 use coxswain_manager::serve::Checks;
-use coxswain_sandbox::{ApiService, Sandbox};
-use http::Request;
-use http_body_util::BodyExt as _;
+use coxswain_sandbox::Sandbox;
+use coxswain_sandbox::faults::{Faults, Matcher};
 use jiff::Timestamp;
-use kube::client::Body;
 use prometheus::Registry;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use tower_service::Service as _;
 
 use crate::fixture::PODS;
-use crate::intercept::{self, Intercept, Reply};
 
 /// Logs each request with its time, user agent, body and status code.
-#[derive(Clone)]
-struct Logged {
-    service: ApiService,
-    clock: Clock,
-    log: Arc<Mutex<Vec<String>>>,
-}
-
-impl Intercept for Logged {
-    async fn handle(mut self, request: Request<Body>) -> Reply {
-        let (parts, body) = request.into_parts();
-        let body = body.collect().await?.to_bytes();
-        let line = format!(
-            "{} {} {} {} {}",
-            self.clock.wall(),
-            parts.headers["user-agent"].to_str()?,
-            parts.method,
-            parts.uri,
-            String::from_utf8_lossy(&body),
-        );
-        let request = Request::from_parts(parts, Body::from(body.to_vec()));
-        let response = self.service.call(request).await?;
-        let line = format!("{line} -> {}", response.status());
-        self.log.lock().expect("no panic").push(line);
-        Ok(response)
-    }
+fn log_requests(faults: &Faults, clock: &Clock) -> Arc<Mutex<Vec<String>>> {
+    let (clock, log) = (clock.clone(), Arc::default());
+    let lines: Arc<Mutex<Vec<String>>> = Arc::clone(&log);
+    faults.on(Matcher::any()).around(move |request| {
+        let (agent, body) = (request.header("user-agent"), String::from_utf8_lossy(&request.body));
+        let (now, method, uri) = (clock.wall(), &request.method, request.uri());
+        let line = format!("{now} {agent} {method} {uri} {body}");
+        let lines = lines.clone();
+        async move {
+            async move |code: u16| {
+                lines.lock().expect("no panic").push(format!("{line} -> {code}"));
+            }
+        }
+    });
+    log
 }
 
 /// Runs a manager with an election, nodes, and pods that run, fail or are deleted; returns the requests.
@@ -63,14 +49,11 @@ async fn run(seed: u64) -> Vec<String> {
         .env(coxswain_sandbox::Env::starting_at(start, seed))
         .start()
         .expect("a sandbox");
-    let log = Arc::default();
-    let logged = Logged {
-        service: sandbox.service(),
-        clock: env.clock.clone(),
-        log: Arc::clone(&log),
-    };
-    let registry = Registry::new();
-    let transport = intercept::transport(logged, &env.clock, &registry);
+    let faults = Faults::new();
+    let log = log_requests(&faults, &env.clock);
+    let (service, registry) = (faults.wrap(sandbox.service()), Registry::new());
+    let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
+    let transport = transport.expect("unregistered metrics");
     let options = Options {
         name: "coxswain",
         limit: Some(RateLimit { qps: 20.0, burst: 30 }),

@@ -1,55 +1,24 @@
-//! A fault injector between the controller under test and the sandbox. It records the requests of the controller, of its
-//! caches and of discovery, and fails, delays, duplicates or changes them.
+//! The sandbox's fault layer in front of the controller under test. The requests of the controller, of its caches and of
+//! discovery are recorded by operation, and a function chooses their faults. A second layer behind the faults observes the
+//! requests that are executed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
+use coxswain_manager::client::Transport;
 use coxswain_manager::env::Clock;
-use coxswain_sandbox::{ApiService, Lag, ResponseBody};
+use coxswain_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, WatchHold};
+use coxswain_sandbox::{ApiService, Lag};
 use http::header::ACCEPT;
-use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response};
-use http_body_util::BodyExt as _;
-use kube::client::Body;
-use serde_json::Value;
+use http::{HeaderMap, HeaderValue, Method, Response};
+use prometheus::Registry;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use tower_service::Service as _;
 
-use crate::intercept::{Intercept, Reply, StallingBody, respond, respond_status};
-
 /// User agents of the controllers under test.
 const CONTROLLERS: [&str; 2] = ["/controller", "/generic-garbage-collector"];
-
-#[derive(Clone, Debug)]
-pub enum Fault {
-    None,
-    /// The request is executed and the connection breaks before the response.
-    ResponseLost,
-    /// The request is executed twice in a row; the second response arrives.
-    Duplicated,
-    /// The request is executed again before the next write.
-    Replayed,
-    /// The body is changed before the request is executed, as by a webhook.
-    Mutated(fn(&mut Value)),
-    /// The connection breaks before the request arrives.
-    RequestLost,
-    /// The connection breaks, and the request arrives before the next POST.
-    DelayedUntilPost,
-    /// The request is not executed and no response arrives.
-    RequestHangs,
-    /// The request is executed and no response arrives.
-    ResponseHangs,
-    /// The request is executed and the response arrives after this time.
-    SlowResponse(Duration),
-    /// The request is not executed. The response is a Status with this code and these fields.
-    Status(u16, Value),
-    /// As `Status`, after this time.
-    SlowStatus(Duration, u16),
-    /// The request is not executed. The response has this code and text.
-    Text(u16, &'static str),
-}
 
 /// The server drops a delayed request after this time.
 const DELAY_MAX: Duration = Duration::from_secs(30);
@@ -72,13 +41,13 @@ pub struct Recorded {
     pub by_controller: bool,
 }
 
-type Decide = dyn Fn(&Recorded) -> Fault + Send + Sync;
-type Transform = dyn Fn(&mut Value) + Send + Sync;
+type Decide = dyn Fn(&Recorded) -> Effect + Send + Sync;
 
 #[derive(Clone)]
 pub struct FaultInjector {
-    service: ApiService,
-    clock: Clock,
+    faults: Faults,
+    executed: Faults,
+    service: FaultService<FaultService<ApiService>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -88,46 +57,92 @@ struct State {
     /// Number of requests by operation and `by_controller`.
     counts: BTreeMap<(String, bool), usize>,
     decide: Option<Arc<Decide>>,
-    transform: Option<(&'static str, Arc<Transform>)>,
     /// Requests of the controller that contain this text are rejected with this code and Status.
     reject: Option<(String, u16, Value)>,
     rejection_latency: Option<Duration>,
-    delayed: Option<(Instant, Request<Body>)>,
-    replayed: Option<Request<Body>>,
+    delayed: Option<Arc<RecordedRequest>>,
+    replayed: Option<Arc<RecordedRequest>>,
     replacement: Option<(String, String)>,
-    stalled: Option<&'static str>,
-    /// Receives the requests instead of the first API server.
-    other: Option<ApiService>,
-    unaggregated: bool,
+    stalled: Option<WatchHold>,
+}
+
+/// An answer with this code: a Status that has the fields of `more`. The request is not executed.
+pub fn status_reply(code: u16, more: Value) -> Effect {
+    let mut status = json!({"kind": "Status", "apiVersion": "v1", "code": code});
+    crate::fixture::merge(&mut status, &more);
+    Effect::reply(code, status.to_string())
+}
+
+/// An answer with this code and text, without a content type. The request is not executed.
+pub fn text_reply(code: u16, text: &'static str) -> Effect {
+    let mut response = Response::new(text.into());
+    *response.status_mut() = code.try_into().expect("a code");
+    Effect::Reply(response)
 }
 
 impl FaultInjector {
-    pub fn new(service: ApiService, clock: &Clock) -> Self {
-        Self {
-            service,
-            clock: clock.clone(),
+    pub fn new(service: ApiService) -> Self {
+        let (faults, executed) = (Faults::new(), Faults::new());
+        let this = Self {
+            service: faults.wrap(executed.wrap(service)),
+            faults,
+            executed,
             state: Arc::default(),
-        }
+        };
+        this.add_rules();
+        this
+    }
+
+    fn add_rules(&self) {
+        let (state, service) = (self.state.clone(), self.service.inner().clone());
+        self.faults.on(Matcher::writes()).before(move |request| {
+            let (state, mut service) = (state.clone(), service.clone());
+            async move {
+                for late in take_late(&state, &request) {
+                    drop(service.call(late.to_request()).await);
+                }
+            }
+        });
+        let state = self.state.clone();
+        self.faults
+            .on(Matcher::any().user_agent("/reader"))
+            .change_answer(move |value| {
+                if let Some((stored, read)) = lock(&state).replacement.clone() {
+                    let text = value.to_string().replace(&stored, &read);
+                    *value = serde_json::from_str(&text).expect("JSON");
+                }
+            });
+        let state = self.state.clone();
+        self.faults
+            .on(Matcher::any())
+            .decide(move |request| decide(&state, request));
+    }
+
+    /// Returns a transport whose requests pass the faults.
+    pub fn transport(&self, clock: &Clock) -> Transport {
+        let (service, registry) = (self.service.clone(), Registry::new());
+        Transport::from_service(service, "sandbox", "test", clock, &registry).expect("unregistered metrics")
+    }
+
+    /// Returns the layer that observes the requests that are executed.
+    pub fn executed(&self) -> &Faults {
+        &self.executed
     }
 
     pub fn lag(&self) -> &Lag {
-        self.service.lag()
+        self.service.inner().lag()
     }
 
     /// Returns the requests of the controller.
     pub fn recorded(&self) -> Vec<Recorded> {
-        self.with(|it| {
-            it.recorded
-                .iter()
-                .filter(|it| it.by_controller)
-                .cloned()
-                .collect()
-        })
+        let mut recorded = self.all_recorded();
+        recorded.retain(|it| it.by_controller);
+        recorded
     }
 
     /// Returns the requests of the controller, its caches and discovery.
     pub fn all_recorded(&self) -> Vec<Recorded> {
-        self.with(|it| it.recorded.clone())
+        lock(&self.state).recorded.clone()
     }
 
     pub fn recorded_of(&self, operation: &str) -> Vec<Recorded> {
@@ -170,46 +185,68 @@ impl FaultInjector {
 
     /// Forgets the recorded requests.
     pub fn reset(&self) {
-        self.with(|it| {
-            it.recorded.clear();
-            it.counts.clear();
-        });
+        let mut state = lock(&self.state);
+        state.recorded.clear();
+        state.counts.clear();
     }
 
     /// Chooses the faults of the controller's requests by method, path and number of earlier requests of the same operation.
-    pub fn inject(&self, decide: impl Fn(&Method, &str, usize) -> Fault + Send + Sync + 'static) {
+    pub fn inject(&self, decide: impl Fn(&Method, &str, usize) -> Effect + Send + Sync + 'static) {
         self.inject_all(move |it| {
             if it.by_controller {
                 decide(&it.method, &it.path, it.before)
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
     }
 
     /// Chooses the faults of the requests of the controller, its caches and discovery.
-    pub fn inject_all(&self, decide: impl Fn(&Recorded) -> Fault + Send + Sync + 'static) {
-        self.with(|it| it.decide = Some(Arc::new(decide)));
+    pub fn inject_all(&self, decide: impl Fn(&Recorded) -> Effect + Send + Sync + 'static) {
+        lock(&self.state).decide = Some(Arc::new(decide));
     }
 
     /// Rejects requests of the controller that contain `text`. `NAME` in the status stands for the name of the object.
     pub fn reject(&self, text: &str, code: u16, status: &Value) {
-        self.with(|it| it.reject = Some((text.to_owned(), code, status.clone())));
+        lock(&self.state).reject = Some((text.to_owned(), code, status.clone()));
     }
 
     /// Delays rejections, so that the paused clock advances in a hot loop.
     pub fn slow_rejections(&self, latency: Duration) {
-        self.with(|it| it.rejection_latency = Some(latency));
+        lock(&self.state).rejection_latency = Some(latency);
+    }
+
+    /// Executes a request again before the next write.
+    pub fn replay(&self) -> Effect {
+        let state = self.state.clone();
+        Effect::around(move |request| {
+            let state = state.clone();
+            async move {
+                async move |_: u16| {
+                    lock(&state).replayed = Some(request);
+                }
+            }
+        })
+    }
+
+    /// Breaks the connection, and executes the request before the next POST.
+    pub fn delay_until_post(&self) -> Effect {
+        let state = self.state.clone();
+        let keep = Effect::around(move |request| {
+            lock(&state).delayed = Some(request);
+            async { async |_: u16| () }
+        });
+        Effect::All(vec![keep, Effect::LoseRequest])
     }
 
     /// Drops delayed requests: their sender has crashed.
     pub fn drop_delayed(&self) {
-        self.with(|it| it.delayed = None);
+        lock(&self.state).delayed = None;
     }
 
     /// Replaces text in all responses to the caches, also on open watches.
     pub fn replace_in_reads(&self, stored: &str, read: &str) {
-        self.with(|it| it.replacement = Some((stored.to_owned(), read.to_owned())));
+        lock(&self.state).replacement = Some((stored.to_owned(), read.to_owned()));
     }
 
     /// Changes the objects of a resource in responses to the caches.
@@ -218,216 +255,119 @@ impl FaultInjector {
         plural: &'static str,
         transform: impl Fn(&mut Value) + Send + Sync + 'static,
     ) {
-        self.with(|it| it.transform = Some((plural, Arc::new(transform))));
+        let reads = Matcher::any().user_agent("/reader");
+        let reads = reads.when(move |it| it.path.ends_with(plural));
+        self.faults.on(reads).change_answer(move |value| {
+            if let Some(items) = value.get_mut("items").and_then(Value::as_array_mut) {
+                items.iter_mut().for_each(&transform);
+            } else if value["type"] != "BOOKMARK" {
+                transform(&mut value["object"]);
+            }
+        });
     }
 
     /// Stalls the open watches of a resource without ending them.
     pub fn stall_watches(&self, plural: Option<&'static str>) {
-        self.with(|it| it.stalled = plural);
+        let watches = |plural| Matcher::any().when(move |it| it.path.ends_with(plural));
+        let hold = plural.map(|it| self.faults.hold_watches(watches(it)));
+        lock(&self.state).stalled = hold;
     }
 
     /// Disables aggregated discovery.
     pub fn disable_aggregated_discovery(&self) {
-        self.with(|it| it.unaggregated = true);
+        disable_aggregated_discovery(&self.faults);
     }
 
     /// Sends the requests to another API server.
     pub fn switch(&self, service: ApiService) {
-        self.with(|it| it.other = Some(service));
-    }
-
-    fn with<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
-        with(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn record(&self, request: &Parts, agent: &str, body: &[u8]) -> Fault {
-        let by_controller = CONTROLLERS.iter().any(|it| agent.ends_with(it));
-        let discovers = agent.ends_with("/discovery");
-        if !by_controller && !discovers && !agent.ends_with("/reader") {
-            return Fault::None;
-        }
-        let path = request.uri.path().to_owned();
-        let query = request.uri.query().unwrap_or_default().to_owned();
-        let parts: Vec<&str> = path.split('/').skip(1).collect();
-        let depth = if parts[0] == "api" { 2 } else { 3 };
-        let mut parts = if discovers { &[&*path] } else { &parts[depth..] };
-        if parts[0] == "namespaces" && parts.len() > 2 {
-            parts = &parts[2..];
-        }
-        let verb = match request.method {
-            Method::GET if discovers => "DISCOVER",
-            Method::GET if query.contains("watch=") => "WATCH",
-            Method::GET if parts.len() == 1 => "LIST",
-            ref method => method.as_str(),
-        };
-        let operation = match parts {
-            [plural, _, sub] => format!("{verb} {plural}/{sub}"),
-            [plural, ..] => format!("{verb} {plural}"),
-            [] => verb.to_owned(),
-        };
-        let (recorded, decide) = self.with(|it| {
-            let count = it.counts.entry((operation.clone(), by_controller)).or_default();
-            let before = *count;
-            *count += 1;
-            let recorded = Recorded {
-                operation,
-                method: request.method.clone(),
-                accept: header(request, "accept"),
-                content_type: header(request, "content-type"),
-                path,
-                query,
-                body: serde_json::from_slice(body).unwrap_or_default(),
-                at: self.clock.now(),
-                before,
-                by_controller,
-            };
-            it.recorded.push(recorded.clone());
-            (recorded, it.decide.clone())
-        });
-        let rejection = by_controller.then(|| self.rejection(body)).flatten();
-        rejection.unwrap_or_else(|| decide.map_or(Fault::None, |decide| decide(&recorded)))
-    }
-
-    fn rejection(&self, body: &[u8]) -> Option<Fault> {
-        let (text, code, status) = self.with(|it| it.reject.clone())?;
-        let body = std::str::from_utf8(body).ok().filter(|it| it.contains(&text))?;
-        let object: Value = serde_json::from_str(body).ok()?;
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let status = serde_json::from_str(&status.to_string().replace("NAME", name)).ok()?;
-        Some(Fault::Status(code, status))
-    }
-
-    /// Changes a response to the caches.
-    fn read(&self, path: &str, is_watch: bool, response: Response<ResponseBody>) -> Response<ResponseBody> {
-        let this = self.clone();
-        let replace = move |data: Bytes| match this.with(|it| it.replacement.clone()) {
-            Some((stored, read)) => String::from_utf8_lossy(&data).replace(&stored, &read).into(),
-            None => data,
-        };
-        let mut response = response.map(|body| {
-            body.map_frame(move |frame| frame.map_data(&replace))
-                .boxed_unsync()
-        });
-        if is_watch {
-            let (this, path) = (self.clone(), path.to_owned());
-            let stalled = move || this.with(|it| it.stalled).is_some_and(|it| path.ends_with(it));
-            response = response.map(|body| StallingBody { body, stalled }.boxed_unsync());
-        }
-        match self.with(|it| it.transform.clone()) {
-            Some((plural, transform)) if path.ends_with(plural) => response.map(|body| {
-                body.map_frame(move |frame| frame.map_data(|data| transformed(&data, &*transform)))
-                    .boxed_unsync()
-            }),
-            _ => response,
-        }
+        self.executed.on(Matcher::any()).send_to(service);
     }
 }
 
-impl Intercept for FaultInjector {
-    async fn handle(self, request: Request<Body>) -> Reply {
-        let (mut parts, body) = request.into_parts();
-        if self.with(|it| it.unaggregated) && ["/api", "/apis"].contains(&parts.uri.path()) {
-            let plain = HeaderValue::from_static("application/json");
-            parts.headers.insert(ACCEPT, plain);
-        }
-        let body = body.collect().await?.to_bytes();
-        let agent = header(&parts, "user-agent");
-        let fault = self.record(&parts, &agent, &body);
-        let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
-        let is_watch = parts.uri.query().is_some_and(|it| it.contains("watch="));
-        let copy = || Request::from_parts(parts.clone(), Body::from(body.to_vec()));
-        let request = copy();
-        let service = &mut self
-            .with(|it| it.other.clone())
-            .unwrap_or_else(|| self.service.clone());
-        let delayed = (method == Method::POST).then(|| self.with(|it| it.delayed.take()));
-        if let Some((at, delayed)) = delayed.flatten()
-            && self.clock.now().duration_since(at) < DELAY_MAX
-        {
-            drop(service.call(delayed).await?);
-        }
-        let replayed = (method != Method::GET).then(|| self.with(|it| it.replayed.take()));
-        if let Some(replayed) = replayed.flatten() {
-            drop(service.call(replayed).await?);
-        }
-        match fault {
-            Fault::None => {
-                let response = service.call(request).await?;
-                if agent.ends_with("/reader") {
-                    Ok(self.read(&path, is_watch, response))
-                } else {
-                    Ok(response)
-                }
-            }
-            Fault::SlowResponse(time) => {
-                let response = service.call(request).await?;
-                self.clock.sleep(time).await;
-                Ok(response)
-            }
-            Fault::Mutated(change) => {
-                let mut object: Value = serde_json::from_slice(&body)?;
-                change(&mut object);
-                let body = Body::from(object.to_string().into_bytes());
-                Ok(service.call(request.map(|_| body)).await?)
-            }
-            Fault::Duplicated => {
-                drop(service.call(copy()).await?);
-                Ok(service.call(request).await?)
-            }
-            Fault::Replayed => {
-                let response = service.call(request).await?;
-                self.with(|it| it.replayed = Some(copy()));
-                Ok(response)
-            }
-            Fault::ResponseLost => {
-                let response = service.call(request).await?;
-                drop(response.into_body().collect().await);
-                Err("connection lost before the response".into())
-            }
-            Fault::DelayedUntilPost => {
-                let now = self.clock.now();
-                self.with(|it| it.delayed = Some((now, request)));
-                Err("connection lost".into())
-            }
-            Fault::ResponseHangs => {
-                let response = service.call(request).await?;
-                drop(response.into_body().collect().await);
-                std::future::pending().await
-            }
-            Fault::RequestHangs => std::future::pending().await,
-            Fault::RequestLost => Err("connection lost".into()),
-            Fault::Status(code, more) => {
-                if let Some(latency) = self.with(|it| it.rejection_latency) {
-                    self.clock.sleep(latency).await;
-                }
-                respond_status(code, &more)
-            }
-            Fault::SlowStatus(time, code) => {
-                self.clock.sleep(time).await;
-                respond_status(code, &Value::Null)
-            }
-            Fault::Text(code, text) => respond(code, text),
-        }
+/// Makes the API server answer discovery with the unaggregated documents.
+pub fn disable_aggregated_discovery(faults: &Faults) {
+    let is_root = |it: &RecordedRequest| it.path == "/api" || it.path == "/apis";
+    let plain = HeaderValue::from_static("application/json");
+    let change = move |headers: &mut HeaderMap| drop(headers.insert(ACCEPT, plain.clone()));
+    faults.on(Matcher::any().when(is_root)).change_headers(change);
+}
+
+/// Takes the delayed and replayed requests that are executed before this one.
+fn take_late(state: &Mutex<State>, request: &RecordedRequest) -> Vec<Arc<RecordedRequest>> {
+    let mut state = lock(state);
+    let delayed = (request.method == Method::POST).then(|| state.delayed.take());
+    let delayed = delayed
+        .flatten()
+        .filter(|it| request.at.duration_since(it.at) < DELAY_MAX);
+    delayed.into_iter().chain(state.replayed.take()).collect()
+}
+
+/// Records a request and chooses its effect.
+fn decide(state: &Mutex<State>, request: &RecordedRequest) -> Effect {
+    let agent = request.header("user-agent");
+    let by_controller = CONTROLLERS.iter().any(|it| agent.ends_with(it));
+    let discovers = agent.ends_with("/discovery");
+    if !by_controller && !discovers && !agent.ends_with("/reader") {
+        return Effect::All(Vec::new());
+    }
+    let operation = if discovers {
+        format!("DISCOVER {}", request.path)
+    } else {
+        operation(request)
+    };
+    let (recorded, decide, reject, latency) = {
+        let mut state = lock(state);
+        let count = state.counts.entry((operation.clone(), by_controller));
+        let count = count.or_default();
+        let before = *count;
+        *count += 1;
+        let recorded = Recorded {
+            operation,
+            method: request.method.clone(),
+            path: request.path.clone(),
+            query: request.query.clone(),
+            accept: request.header("accept").to_owned(),
+            content_type: request.header("content-type").to_owned(),
+            body: request.json(),
+            at: request.at,
+            before,
+            by_controller,
+        };
+        state.recorded.push(recorded.clone());
+        let (decide, reject) = (state.decide.clone(), state.reject.clone());
+        (recorded, decide, reject, state.rejection_latency)
+    };
+    let rejection = reject.filter(|_| by_controller);
+    let rejection = rejection.and_then(|it| rejection_of(&request.body, it));
+    let effect = rejection.or_else(|| decide.map(|decide| decide(&recorded)));
+    match (effect, latency) {
+        // Later rules change the answer.
+        (None | Some(Effect::Pass), _) => Effect::All(Vec::new()),
+        (Some(reply @ Effect::Reply(_)), Some(latency)) => Effect::All(vec![Effect::Delay(latency), reply]),
+        (Some(effect), _) => effect,
     }
 }
 
-fn header(request: &Parts, name: &str) -> String {
-    let value = request.headers.get(name).and_then(|it| it.to_str().ok());
-    value.unwrap_or_default().to_owned()
+fn operation(request: &RecordedRequest) -> String {
+    let verb = match request.verb.as_str() {
+        "list" | "watch" => request.verb.to_uppercase(),
+        _ => request.method.to_string(),
+    };
+    if request.subresource.is_empty() {
+        format!("{verb} {}", request.resource)
+    } else {
+        format!("{verb} {}/{}", request.resource, request.subresource)
+    }
 }
 
-/// Changes the objects of a list or of the lines of a watch.
-fn transformed(data: &Bytes, transform: &Transform) -> Bytes {
-    let mut lines = Vec::new();
-    for line in data.split(|it| *it == b'\n').filter(|it| !it.is_empty()) {
-        let mut value: Value = serde_json::from_slice(line).expect("complete lines");
-        if let Some(items) = value.get_mut("items").and_then(Value::as_array_mut) {
-            items.iter_mut().for_each(transform);
-        } else if value["type"] != "BOOKMARK" {
-            transform(&mut value["object"]);
-        }
-        lines.extend(value.to_string().into_bytes());
-        lines.push(b'\n');
-    }
-    lines.into()
+fn rejection_of(body: &[u8], (text, code, more): (String, u16, Value)) -> Option<Effect> {
+    let body = std::str::from_utf8(body).ok().filter(|it| it.contains(&text))?;
+    let object: Value = serde_json::from_str(body).ok()?;
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let more = serde_json::from_str(&more.to_string().replace("NAME", name)).ok()?;
+    Some(status_reply(code, more))
+}
+
+fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

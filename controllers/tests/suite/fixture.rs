@@ -11,7 +11,7 @@ use coxswain_manager::controller::{self, Runnable};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
+use coxswain_sandbox::{Builder, Env as SandboxEnv, InternalController, Sandbox};
 use jiff::Timestamp;
 use prometheus::Registry;
 use prometheus::proto::MetricFamily;
@@ -19,7 +19,6 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault_injector::FaultInjector;
-use crate::intercept;
 
 pub const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 pub const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
@@ -49,12 +48,24 @@ pub struct ApiFixture {
 impl ApiFixture {
     pub fn new() -> Self {
         let (start, sandbox) = sandbox();
+        Self::over(start, sandbox)
+    }
+
+    /// Returns a fixture in which an internal controller of the API server runs in steps only.
+    pub fn with_delayed(controller: InternalController) -> Self {
+        let (start, builder) = builder();
+        let sandbox = builder.delayed(controller).start().expect("a sandbox");
+        while sandbox.step(controller) {}
+        Self::over(start, sandbox)
+    }
+
+    fn over(start: Timestamp, sandbox: Sandbox) -> Self {
         let tasks = TaskSet::new();
         let env = Env::starting_at(start, 7, &tasks);
-        let api = FaultInjector::new(sandbox.service(), &env.clock);
+        let api = FaultInjector::new(sandbox.service());
         Self {
             admin: direct_transport(&sandbox, &env).unfenced("admin", None),
-            transport: intercept::transport(api.clone(), &env.clock, &Registry::new()),
+            transport: api.transport(&env.clock),
             env,
             sandbox,
             api,
@@ -174,12 +185,13 @@ impl ApiFixture {
 
 /// Returns a sandbox with a fixed seed and its start time: the same requests give the same uids.
 pub fn sandbox() -> (Timestamp, Sandbox) {
+    let (start, builder) = builder();
+    (start, builder.start().expect("a sandbox"))
+}
+
+fn builder() -> (Timestamp, Builder) {
     let start = Timestamp::from_second(1_800_000_000).expect("a timestamp");
-    let sandbox = Sandbox::builder()
-        .env(SandboxEnv::starting_at(start, 7))
-        .start()
-        .expect("a sandbox");
-    (start, sandbox)
+    (start, Sandbox::builder().env(SandboxEnv::starting_at(start, 7)))
 }
 
 /// Returns the status and reason of a condition.

@@ -33,14 +33,14 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::object::{Key, Resource, Uid};
 use coxswain_sandbox::Sandbox;
+use coxswain_sandbox::faults::Effect;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::fault_injector::{Fault, FaultInjector, Recorded};
+use crate::fault_injector::{FaultInjector, Recorded, status_reply, text_reply};
 use crate::fixture::{CRDS, EVENTS, MAPS, NAMESPACES, PODS, SETS, sandbox};
-use crate::intercept;
 
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
 const NODES: Resource = Resource::cluster("", "v1", "nodes", "Node");
@@ -76,12 +76,11 @@ fn unstarted() -> Fixture {
     let (start, sandbox) = sandbox();
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
-    let api = FaultInjector::new(sandbox.service(), &env.clock);
-    let transport = || intercept::transport(api.clone(), &env.clock, &Registry::new());
+    let api = FaultInjector::new(sandbox.service());
     let kinds = kinds_of(&[MAPS, SECRETS, PODS, NODES, ROLES, SETS]);
     Fixture {
-        admin: transport().unfenced("admin", None),
-        transport: transport(),
+        admin: api.transport(&env.clock).unfenced("admin", None),
+        transport: api.transport(&env.clock),
         env: env.clone(),
         sandbox,
         api: api.clone(),

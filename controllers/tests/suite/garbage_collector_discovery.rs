@@ -21,7 +21,6 @@ use tokio::time::Instant;
 
 use self::fault_injector::FaultInjector;
 use crate::fixture::{CRDS, NAMESPACES};
-use crate::intercept;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -51,7 +50,7 @@ async fn fixture_with(crds: &[&str], before: impl FnOnce(&FaultInjector)) -> Fix
         .expect("a sandbox");
     let api = FaultInjector::new(sandbox.service());
     before(&api);
-    let transport = intercept::transport(api.clone(), &env.clock, &registry);
+    let transport = api.transport(&env.clock, &registry);
     let admin = transport.unfenced("admin", None);
     for name in crds {
         let body = crd(name, &["v1"]).to_string().into();

@@ -8,7 +8,6 @@ mod fixture;
 mod garbage_collector;
 mod garbage_collector_discovery;
 mod hollow_kubelet;
-mod intercept;
 mod managers;
 mod randomized;
 mod replicaset;

@@ -9,33 +9,31 @@ mod split_brain;
 mod suspended;
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
 use coxswain_controllers::{deployment, garbage_collector, replicaset};
 use coxswain_manager::cache::Scope;
-use coxswain_manager::client::Fence;
+use coxswain_manager::client::{Fence, Transport};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::object::Resource;
 use coxswain_manager::serve::Checks;
 use coxswain_sandbox::ApiService;
-use http::{Method, Request};
+use coxswain_sandbox::faults::{FaultService, Faults, Gate, Matcher, RuleHandle, WatchHold};
+use http::Request;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use prometheus::Registry;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use crate::fixture::{ApiFixture, DEPLOYMENTS, MAPS, PODS, SETS};
-use crate::intercept::{self, Intercept, Reply, StallingBody};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -75,94 +73,87 @@ struct Process {
 }
 
 /// The connection of a process to the API.
-#[derive(Clone)]
 struct Link {
-    by: &'static str,
-    service: ApiService,
-    /// The clock of the test, not of the process.
-    clock: Clock,
-    /// While true, the connection is stalled in both directions without an error.
-    cut: Arc<AtomicBool>,
-    /// While true, requests are executed and their responses wait.
-    held: Arc<watch::Sender<bool>>,
-    shared: Shared,
-}
-
-impl Intercept for Link {
-    async fn handle(mut self, request: Request<Body>) -> Reply {
-        let path = request.uri().path();
-        let counts =
-            request.method() != Method::GET && !path.contains("/leases") && !path.contains("/events");
-        let mut write = counts.then(|| Write {
-            by: self.by,
-            at: self.clock.now(),
-            operation: format!("{} {path}", request.method()),
-            code: 0,
-            leaders: self.shared.leaders(),
-        });
-        let agent = request.headers()["user-agent"].to_str().unwrap_or_default();
-        let collects = request.method() == Method::DELETE && agent.ends_with("/generic-garbage-collector");
-        let collected = collects.then(|| path.to_owned());
-        if self.cut.load(Ordering::Relaxed) {
-            if let Some(write) = write {
-                self.shared.record(write);
-            }
-            return std::future::pending().await;
-        }
-        if let Some(path) = collected
-            && self.has_owner(&path).await
-        {
-            let mut owned = self.shared.owned.lock().unwrap_or_else(PoisonError::into_inner);
-            owned.push(path);
-        }
-        let response = self.service.call(request).await?;
-        if let Some(mut write) = write.take() {
-            write.code = response.status().as_u16();
-            self.shared.record(write);
-        }
-        let mut held = self.held.subscribe();
-        drop(held.wait_for(|held| !held).await?);
-        let stalled = move || self.cut.load(Ordering::Relaxed);
-        Ok(response.map(|body| StallingBody { body, stalled }.boxed_unsync()))
-    }
+    faults: Faults,
+    service: FaultService<ApiService>,
+    /// While it is some, the connection is stalled in both directions without an error.
+    cut: Mutex<Option<(RuleHandle, WatchHold)>>,
+    /// While it is some, requests are executed and their responses wait.
+    held: Mutex<Option<Gate>>,
 }
 
 impl Link {
-    /// Returns whether a Deployment or `ReplicaSet` that owns the object exists and is not terminating.
-    async fn has_owner(&self, path: &str) -> bool {
-        let Some(object) = self.get(path).await else {
-            return false;
-        };
-        for reference in object["metadata"]["ownerReferences"]
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
-            let plural = if reference["kind"] == *SETS.kind {
-                SETS.plural
-            } else {
-                DEPLOYMENTS.plural
-            };
-            let name = reference["name"].as_str().unwrap_or_default();
-            let path = format!("/apis/apps/v1/namespaces/default/{plural}/{name}");
-            let owner = self.get(&path).await.unwrap_or_default();
-            if owner["metadata"]["uid"] == reference["uid"]
-                && owner["metadata"].get("deletionTimestamp").is_none()
-            {
-                return true;
+    fn new(service: ApiService, by: &'static str, shared: &Shared) -> Self {
+        let faults = Faults::new();
+        let writes = Matcher::writes().when(|it| !["leases", "events"].contains(&it.resource.as_str()));
+        let recorder = shared.clone();
+        faults.on(writes).around(move |request| {
+            let number = recorder.record(Write {
+                by,
+                at: request.at,
+                operation: format!("{} {}", request.method, request.path),
+                code: 0,
+                leaders: recorder.leaders(),
+            });
+            let recorder = recorder.clone();
+            async move { async move |code: u16| recorder.lock_writes()[number].code = code }
+        });
+        let collects = Matcher::verb("delete").user_agent("/generic-garbage-collector");
+        let (direct, shared) = (service.clone(), shared.clone());
+        faults.on(collects).around(move |request| {
+            let (direct, shared) = (direct.clone(), shared.clone());
+            async move {
+                let has_owner = has_owner(&direct, &request.path).await;
+                async move |_: u16| {
+                    if has_owner {
+                        lock(&shared.owned).push(request.path.clone());
+                    }
+                }
             }
+        });
+        Self {
+            service: faults.wrap(service),
+            faults,
+            cut: Mutex::default(),
+            held: Mutex::default(),
         }
-        false
     }
+}
 
-    async fn get(&self, path: &str) -> Option<Value> {
-        // A flipped bit may make the name invalid in a path.
-        let request = Request::get(path).body(Body::empty()).ok()?;
-        let response = self.service.clone().call(request).await.ok()?;
-        let found = response.status().is_success();
-        let body = response.into_body().collect().await.ok()?.to_bytes();
-        serde_json::from_slice(&body).ok().filter(|_| found)
+/// Returns whether a Deployment or `ReplicaSet` that owns the object exists and is not terminating.
+async fn has_owner(service: &ApiService, path: &str) -> bool {
+    let Some(object) = get(service, path).await else {
+        return false;
+    };
+    for reference in object["metadata"]["ownerReferences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        let plural = if reference["kind"] == *SETS.kind {
+            SETS.plural
+        } else {
+            DEPLOYMENTS.plural
+        };
+        let name = reference["name"].as_str().unwrap_or_default();
+        let path = format!("/apis/apps/v1/namespaces/default/{plural}/{name}");
+        let owner = get(service, &path).await.unwrap_or_default();
+        if owner["metadata"]["uid"] == reference["uid"]
+            && owner["metadata"].get("deletionTimestamp").is_none()
+        {
+            return true;
+        }
     }
+    false
+}
+
+async fn get(service: &ApiService, path: &str) -> Option<Value> {
+    // A flipped bit may make the name invalid in a path.
+    let request = Request::get(path).body(Body::empty()).ok()?;
+    let response = service.clone().call(request).await.ok()?;
+    let found = response.status().is_success();
+    let body = response.into_body().collect().await.ok()?.to_bytes();
+    serde_json::from_slice(&body).ok().filter(|_| found)
 }
 
 impl Shared {
@@ -171,9 +162,15 @@ impl Shared {
         fences.iter().filter(|it| it.term().is_some()).count()
     }
 
-    fn record(&self, write: Write) {
-        let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Records a write, and returns its number.
+    fn record(&self, write: Write) -> usize {
+        let mut writes = self.lock_writes();
         writes.push(write);
+        writes.len() - 1
+    }
+
+    fn lock_writes(&self) -> MutexGuard<'_, Vec<Write>> {
+        lock(&self.writes)
     }
 }
 
@@ -200,16 +197,10 @@ impl Cluster {
         let tasks = TaskSet::new();
         let env = Env::starting_at(self.env.clock.wall(), by.len() as u64, &tasks);
         env.clock.inject(Fault::Rate(rate));
-        let link = Link {
-            by,
-            service: self.sandbox.service(),
-            clock: self.env.clock.clone(),
-            cut: Arc::default(),
-            held: Arc::default(),
-            shared: self.shared.clone(),
-        };
-        let registry = Registry::new();
-        let transport = intercept::transport(link.clone(), &env.clock, &registry);
+        let link = Link::new(self.sandbox.service(), by, &self.shared);
+        let (service, registry) = (link.service.clone(), Registry::new());
+        let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
+        let transport = transport.expect("unregistered metrics");
         let options = Options {
             name: "coxswain",
             limit: None,
@@ -260,8 +251,7 @@ impl Cluster {
     }
 
     fn writes(&self) -> Vec<Write> {
-        let writes = self.shared.writes.lock().unwrap_or_else(PoisonError::into_inner);
-        writes.clone()
+        self.shared.lock_writes().clone()
     }
 
     /// Returns the paths of objects that the garbage collector deleted although they had a live owner.
@@ -340,12 +330,20 @@ impl Process {
     }
 
     fn cut(&self, cut: bool) {
-        self.link.cut.store(cut, Ordering::Relaxed);
+        let (faults, any) = (&self.link.faults, Matcher::any);
+        let fault = cut.then(|| (faults.on(any()).hang(), faults.hold_watches(any())));
+        let previous = std::mem::replace(&mut *lock(&self.link.cut), fault);
+        if let Some((rule, _)) = previous {
+            rule.remove();
+        }
     }
 
     /// Delays responses, or delivers the delayed ones.
     fn hold_responses(&self, held: bool) {
-        self.link.held.send_replace(held);
+        let gate = held.then(|| self.link.faults.on(Matcher::any()).gate_answer());
+        if let Some(previous) = std::mem::replace(&mut *lock(&self.link.held), gate) {
+            previous.open();
+        }
     }
 
     /// Suspends the process: its clock stops and nothing arrives.
@@ -361,4 +359,8 @@ impl Process {
         self.hold_responses(false);
         self.clock.inject(Fault::Thaw);
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,13 +8,14 @@ use coxswain_manager::cache::Caches;
 use coxswain_manager::client::Fence;
 use coxswain_manager::controller::Runnable;
 use coxswain_manager::env::{Env, Rng, TaskSet};
+use coxswain_sandbox::faults::Effect;
 use coxswain_tests::seeds;
 use http::Method;
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::fault_injector::Fault;
+use crate::fault_injector::{FaultInjector, status_reply};
 use crate::fixture::ApiFixture;
 
 /// Runs a test with each of its seeds; returns the number of seeds and the sum of the audited writes. Each seed has a runtime
@@ -52,17 +53,17 @@ pub fn run_seeds<T: AddAssign + Default>(
     (run, audited)
 }
 
-pub fn random_fault(rng: &Rng, method: &Method) -> Fault {
-    let status = |code, reason: &str| Fault::Status(code, json!({"reason": reason, "message": "injected"}));
+pub fn random_fault(api: &FaultInjector, rng: &Rng, method: &Method) -> Effect {
+    let status = |code, reason: &str| status_reply(code, json!({"reason": reason, "message": "injected"}));
     match rng.below(if *method == Method::GET { 3 } else { 10 }) {
-        0 => Fault::RequestLost,
+        0 => Effect::LoseRequest,
         1 => status(500, "InternalError"),
         2 => status(429, "TooManyRequests"),
         3 => status(409, "Conflict"),
         4 if *method == Method::POST => status(409, "AlreadyExists"),
-        5 if *method == Method::POST => Fault::DelayedUntilPost,
-        6 => Fault::ResponseHangs,
-        _ => Fault::ResponseLost,
+        5 if *method == Method::POST => api.delay_until_post(),
+        6 => Effect::HangAnswer,
+        _ => Effect::LoseAnswer,
     }
 }
 
@@ -94,15 +95,6 @@ pub fn run_controller(env: &Env, caches: Caches, controller: impl Runnable + 'st
         controller.run(&fence, term, CancellationToken::new()).await
     };
     drop(env.tasks.spawn(run));
-}
-
-/// Returns a response, or none if it hangs. A request that hangs has been executed by then.
-pub async fn unless_hanging<T>(response: impl Future<Output = T>) -> Option<T> {
-    tokio::select! {
-        biased;
-        response = response => Some(response),
-        () = tokio::task::yield_now() => None,
-    }
 }
 
 /// Checks that the controller sends no requests for ten minutes, the longest that a hanging request takes to time out.

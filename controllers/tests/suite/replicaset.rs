@@ -26,11 +26,12 @@ use coxswain_manager::client::{Delete, Fence, Patch};
 use coxswain_manager::controller::{Controller, Runnable};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::Key;
+use coxswain_sandbox::faults::Effect;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::fault_injector::{Fault, FaultInjector};
+use crate::fault_injector::{FaultInjector, status_reply};
 use crate::fixture::{ApiFixture, CRDS, EVENTS, PODS};
 
 struct Fixture {

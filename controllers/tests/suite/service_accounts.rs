@@ -13,8 +13,9 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, Options};
 use coxswain_manager::object::{Key, Resource};
 use coxswain_manager::serve::{Checks, Health, Probes};
+use coxswain_sandbox::faults::{Faults, Matcher, RecordedRequest};
 use coxswain_sandbox::{ApiService, Authorization, Env as SandboxEnv, Sandbox};
-use http::{HeaderValue, Method, Request, header};
+use http::{HeaderValue, Request, header};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use kube::client::Body;
@@ -24,7 +25,6 @@ use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use crate::fixture::{CRDS, DEPLOYMENTS, MAPS, PODS};
-use crate::intercept::{self, Intercept, Reply};
 
 const NAMESPACE: &str = "coxswain-system";
 const OWN: &str = "coxswain";
@@ -40,85 +40,46 @@ const CONTROLLERS: Resource =
 /// The writes of each service account: method and resource.
 type Writes = BTreeMap<String, BTreeSet<String>>;
 
-/// Adds the credentials of the manager's own account to requests without a token, and records writes by user.
-#[derive(Clone)]
-struct Audit {
-    api_service: ApiService,
-    own: HeaderValue,
-    log: Arc<Mutex<Log>>,
-}
-
 #[derive(Default)]
 struct Log {
     writes: Writes,
     forbidden: Vec<String>,
-    /// Accounts by token.
-    accounts: BTreeMap<Vec<u8>, String>,
 }
 
-impl Intercept for Audit {
-    async fn handle(mut self, mut request: Request<Body>) -> Reply {
-        let headers = request.headers_mut();
-        let own = self.own.clone();
-        let token = headers.entry(header::AUTHORIZATION).or_insert(own).clone();
-        let account = self.account(&token).await;
-        let path = request.uri().path().to_owned();
-        let operation = format!("{} {}", request.method(), resource(&path));
-        let is_write = request.method() != Method::GET;
-        let response = self.api_service.call(request).await?;
-        let mut log = self.log.lock().expect("no panic");
-        if response.status() == 403 {
-            log.forbidden.push(format!("{account}: {operation} {path}"));
-        } else if is_write {
-            log.writes.entry(account).or_default().insert(operation);
+/// Adds the credentials of the manager's own account to requests without a token, and records writes by service account.
+fn audit(faults: &Faults, own: HeaderValue) -> Arc<Mutex<Log>> {
+    faults.on(Matcher::any()).change_headers(move |headers| {
+        headers.entry(header::AUTHORIZATION).or_insert(own.clone());
+    });
+    let log: Arc<Mutex<Log>> = Arc::default();
+    let recorder = log.clone();
+    faults.on(Matcher::any()).around(move |request| {
+        let recorder = recorder.clone();
+        async move {
+            async move |code: u16| {
+                let account = request.user.rsplit(':').next().filter(|it| !it.is_empty());
+                let account = account.unwrap_or(OWN).to_owned();
+                let operation = operation(&request);
+                let mut log = recorder.lock().expect("no panic");
+                if code == 403 {
+                    log.forbidden.push(format!("{account}: {operation} {}", request.path));
+                } else if request.is_write() {
+                    log.writes.entry(account).or_default().insert(operation);
+                }
+            }
         }
-        drop(log);
-        Ok(response)
-    }
+    });
+    log
 }
 
-impl Audit {
-    /// Returns the name of the service account of a token.
-    async fn account(&mut self, token: &HeaderValue) -> String {
-        let token = token.as_bytes().to_vec();
-        let known = self.log.lock().expect("no panic").accounts.get(&token).cloned();
-        if let Some(account) = known {
-            return account;
-        }
-        let text = std::str::from_utf8(&token).expect("text");
-        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
-            "spec": {"token": text.trim_start_matches("Bearer ")}});
-        let path = "/apis/authentication.k8s.io/v1/tokenreviews";
-        let review = post(
-            &mut self.api_service,
-            path,
-            "application/json",
-            &review.to_string(),
-        )
-        .await;
-        let user = review["status"]["user"]["username"]
-            .as_str()
-            .expect("a valid token");
-        let account = user.rsplit(':').next().expect("a name").to_owned();
-        let mut log = self.log.lock().expect("no panic");
-        log.accounts.insert(token, account.clone());
-        account
+/// Returns the method, the resource and the subresource, without the names of objects.
+fn operation(request: &RecordedRequest) -> String {
+    let (method, resource) = (&request.method, &request.resource);
+    match request.subresource.as_str() {
+        _ if resource.is_empty() => format!("{method} discovery"),
+        "" => format!("{method} {resource}"),
+        subresource => format!("{method} {resource}/{subresource}"),
     }
-}
-
-/// Returns the resource and subresource of a path, without the names of objects.
-fn resource(path: &str) -> String {
-    let mut parts: Vec<&str> = path.split('/').skip(1).collect();
-    let root = if parts[0] == "api" { 2 } else { 3 };
-    if parts.len() <= root {
-        return "discovery".to_owned();
-    }
-    parts.drain(..root);
-    if parts[0] == "namespaces" && parts.len() > 2 {
-        parts.drain(..2);
-    }
-    let subresource = parts.get(2).map(|it| format!("/{it}"));
-    format!("{}{}", parts[0], subresource.unwrap_or_default())
 }
 
 /// Creates an object as an administrator.
@@ -197,14 +158,12 @@ impl Fixture {
         let path = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{OWN}/token");
         let token = post(&mut api_service, &path, "application/json", request).await;
         let token = token["status"]["token"].as_str().expect("a token").to_owned();
-        let log: Arc<Mutex<Log>> = Arc::default();
-        let audit = Audit {
-            api_service,
-            own: format!("Bearer {token}").try_into().expect("a header"),
-            log: log.clone(),
-        };
+        let faults = Faults::new();
+        let log = audit(&faults, format!("Bearer {token}").try_into().expect("a header"));
         let (registry, checks) = (Registry::new(), Checks::new());
-        let transport = intercept::transport(audit, &env.clock, &registry);
+        let service = faults.wrap(api_service);
+        let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
+        let transport = transport.expect("unregistered metrics");
         let options = Options {
             name: "test",
             limit: None,

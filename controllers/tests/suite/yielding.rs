@@ -6,7 +6,7 @@ mod leases;
 mod log;
 mod probe;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_controllers::yielding::{KcmLease, YieldingController};
@@ -16,35 +16,20 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::object::{Key, Resource, Uid};
 use coxswain_manager::serve::{Checks, Health, Probes};
+use coxswain_sandbox::faults::{FaultService, Faults, Matcher, Refusal};
 use coxswain_sandbox::{ApiService, Sandbox};
-use http::Request;
 use jiff::Timestamp;
-use kube::client::Body;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tower_service::Service;
 
 use self::probe::{Probe, Shared};
-use crate::intercept::{self, Intercept, Reply, respond, respond_status};
 
 const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
 const SECOND: Duration = Duration::from_secs(1);
 /// Lease duration of kube-controller-manager.
 const LEASE: Duration = Duration::from_secs(15);
-
-/// A transport that records requests and injects faults.
-#[derive(Clone)]
-struct FaultyTransport {
-    service: ApiService,
-    /// Requests for Leases, and their fault.
-    requests: Arc<Mutex<Vec<String>>>,
-    fault: Arc<Mutex<Fault>>,
-    /// Requests for Deployments and `ReplicaSets`, and their fault.
-    searched: Arc<Mutex<Vec<String>>>,
-    search_fault: Arc<Mutex<Fault>>,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
@@ -56,33 +41,28 @@ enum Fault {
     Truncate,
 }
 
-impl Intercept for FaultyTransport {
-    async fn handle(mut self, request: Request<Body>) -> Reply {
-        let uri = request.uri().to_string();
-        let faulty = if uri.contains("/leases") {
-            Some((&self.requests, &self.fault))
-        } else {
-            uri.contains("/apps/v1/")
-                .then_some((&self.searched, &self.search_fault))
-        };
-        if let Some((requests, fault)) = faulty {
-            requests.lock().expect("no panic").push(uri.clone());
-            let fault = *fault.lock().expect("no panic");
-            match fault {
-                Fault::Reject(code) => return rejection(code),
-                Fault::RejectWatches(code) if uri.contains("watch=true") => return rejection(code),
-                Fault::Hang => std::future::pending().await,
-                Fault::Truncate => return respond(200, "{\"items\": [{"),
-                Fault::None | Fault::RejectWatches(_) => {}
-            }
-        }
-        Ok(self.service.call(request).await?)
-    }
+/// Selects the requests for Leases.
+fn leases() -> Matcher {
+    Matcher::any().when(|it| it.resource == LEASES.plural)
 }
 
-fn rejection(code: u16) -> Reply {
-    let status = json!({"reason": "Forbidden", "message": "a secret of the server"});
-    respond_status(code, &status)
+/// Selects the requests for Deployments and `ReplicaSets`.
+fn searches() -> Matcher {
+    Matcher::any().when(|it| it.path.contains("/apps/v1/"))
+}
+
+fn inject(faults: &Faults, matcher: Matcher, fault: Fault) {
+    let refusal = |code| Refusal::new(code).reason("Forbidden").message("a secret of the server");
+    match fault {
+        Fault::None => faults.clear(),
+        Fault::Reject(code) => drop(faults.on(matcher).refuse(refusal(code))),
+        Fault::RejectWatches(code) => {
+            let watches = matcher.when(|it| it.verb == "watch");
+            faults.on(watches).refuse(refusal(code));
+        }
+        Fault::Hang => drop(faults.on(matcher).hang()),
+        Fault::Truncate => drop(faults.on(matcher).reply(200, "{\"items\": [{")),
+    }
 }
 
 /// A manager with yielding controllers, and a client that writes kube-controller-manager's Lease.
@@ -90,7 +70,8 @@ struct Fixture {
     env: Env,
     registry: Registry,
     checks: Checks,
-    transport: FaultyTransport,
+    faults: Faults,
+    service: FaultService<ApiService>,
     admin: Client,
     manager: Manager,
     /// --assume-no-kube-controller-manager
@@ -105,7 +86,7 @@ struct Running {
     env: Env,
     registry: Registry,
     checks: Checks,
-    transport: FaultyTransport,
+    faults: Faults,
     admin: Client,
     probes: Vec<Arc<Probe>>,
     stop: CancellationToken,
@@ -123,14 +104,10 @@ fn fixture() -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
     let (registry, checks) = (Registry::new(), Checks::new());
-    let faulty = FaultyTransport {
-        service: sandbox.service(),
-        requests: Arc::default(),
-        fault: Arc::new(Mutex::new(Fault::None)),
-        searched: Arc::default(),
-        search_fault: Arc::new(Mutex::new(Fault::None)),
-    };
-    let transport = intercept::transport(faulty.clone(), &env.clock, &registry);
+    let faults = Faults::new();
+    let service = faults.wrap(sandbox.service());
+    let transport = Transport::from_service(service.clone(), "sandbox", "test", &env.clock, &registry);
+    let transport = transport.expect("unregistered metrics");
     let options = Options {
         name: "coxswain",
         limit: None,
@@ -151,7 +128,8 @@ fn fixture() -> Fixture {
         env,
         registry,
         checks,
-        transport: faulty,
+        faults,
+        service,
         manager,
         assume_absent: false,
         probes: Vec::new(),
@@ -190,7 +168,7 @@ impl Fixture {
             env: self.env,
             registry: self.registry,
             checks: self.checks,
-            transport: self.transport,
+            faults: self.faults,
             admin: self.admin,
             probes: self.probes,
             stop,
@@ -273,14 +251,16 @@ impl Running {
     }
 
     fn fault(&self, fault: Fault) {
-        *self.transport.fault.lock().expect("no panic") = fault;
+        self.faults.clear();
+        inject(&self.faults, leases(), fault);
     }
 
     /// The number of lists and of watches of the Lease.
     fn requests(&self) -> (usize, usize) {
-        let requests = self.transport.requests.lock().expect("no panic");
-        let watches = requests.iter().filter(|uri| uri.contains("watch=true")).count();
-        for uri in &*requests {
+        let requests = self.faults.requests(&leases());
+        let watches = requests.iter().filter(|it| it.verb == "watch").count();
+        for request in &requests {
+            let uri = request.uri();
             assert!(uri.contains("/namespaces/kube-system/leases?"), "{uri}");
             assert!(
                 uri.contains("fieldSelector=metadata.name%3Dkube-controller-manager"),

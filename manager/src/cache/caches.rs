@@ -70,11 +70,11 @@ pub(crate) struct CacheSummary {
 impl Caches {
     /// Returns an empty set of caches that list and watch the objects in `scope` by `client`.
     pub fn new(env: &Env, client: Client, scope: Scope, registry: &Registry) -> Result<Self, CacheError> {
-        Self::of_manager("", env, client, scope, registry)
+        Self::for_manager("", env, client, scope, registry)
     }
 
     /// [`Caches::new`] with the name of the manager, which is the value of the label `name` in metrics.
-    pub(crate) fn of_manager(
+    pub(crate) fn for_manager(
         manager: &str,
         env: &Env,
         client: Client,

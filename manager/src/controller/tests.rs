@@ -10,18 +10,14 @@ mod traces;
 mod work;
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::future::{BoxFuture, Ready, ready};
-use http::{Request, Response};
-use http_body_util::Full;
+use coxswain_sandbox::Sandbox;
+use coxswain_sandbox::faults::{Faults, Matcher, Refusal};
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use kube::client::Body;
 use prometheus::{Registry, TextEncoder};
 use serde_json::json;
 use tokio::sync::watch;
@@ -41,14 +37,11 @@ struct Fixture {
     registry: Registry,
     fence: Fence,
     transport: Transport,
-    api: Api,
+    /// An API server that answers every request with 429 and Retry-After: 2.
+    api: Faults,
     pods: Pods,
     _tasks: TaskSet,
 }
-
-/// An API server that answers every request with 429 and Retry-After: 2, and counts them.
-#[derive(Clone, Default)]
-struct Api(Arc<AtomicUsize>);
 
 /// A cache whose content the test sets.
 #[derive(Clone)]
@@ -75,8 +68,11 @@ impl Fixture {
         let tasks = TaskSet::new();
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
         let registry = Registry::new();
-        let api = Api::default();
-        let transport = Transport::from_service(api.clone(), "stub", "test", &env.clock, &Registry::new());
+        let api = Faults::new();
+        api.on(Matcher::any()).refuse(Refusal::new(429).retry_after(2));
+        let sandbox = Sandbox::builder().start().expect("a sandbox");
+        let stub = api.wrap(sandbox.service());
+        let transport = Transport::from_service(stub, "stub", "test", &env.clock, &Registry::new());
         Self {
             fence: Fence::new(env.clock.clone()),
             transport: transport.expect("a transport"),
@@ -245,22 +241,6 @@ impl EventSource<MetaObject> for Pods {
             let mut synced = self.0.synced.subscribe();
             synced.wait_for(|synced| *synced).await.expect("its sender lives");
         })
-    }
-}
-
-impl tower_service::Service<Request<Body>> for Api {
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = Ready<Result<Self::Response, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Request<Body>) -> Self::Future {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        let response = Response::builder().status(429).header("Retry-After", "2");
-        ready(Ok(response.body(Full::default()).expect("a response")))
     }
 }
 

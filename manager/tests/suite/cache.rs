@@ -79,7 +79,7 @@ fn fixture_with(scope: Scope, seed: u64) -> Fixture {
     let registry = Registry::new();
     let sandbox = sandbox(seed);
     let server = Server::new(sandbox.service());
-    let transport = Transport::from_service(server.clone(), "sandbox", "test", &env.clock, &registry)
+    let transport = Transport::from_service(server.service.clone(), "sandbox", "test", &env.clock, &registry)
         .expect("a transport");
     let caches = Caches::new(&env, transport.client("cache", None), scope, &registry).expect("caches");
     Fixture {

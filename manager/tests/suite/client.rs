@@ -35,10 +35,7 @@ impl Fixture {
         let tasks = TaskSet::new();
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
         let registry = Registry::new();
-        let server = RecordingServer::default();
-        let transport =
-            Transport::from_service(server.clone(), "api.test", "coxswain/test", &env.clock, &registry)
-                .expect("fresh metrics");
+        let (server, transport) = RecordingServer::new(&env.clock, &registry);
         Self {
             env,
             registry,

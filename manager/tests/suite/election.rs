@@ -170,7 +170,7 @@ impl Cluster {
         let net = Network::new(self.sandbox.service(), self.clock.clone(), seed, on_write);
         prepare(&net);
         let registry = Registry::new();
-        let transport = Transport::from_service(net.clone(), "sandbox", "test", &env.clock, &registry)
+        let transport = Transport::from_service(net.service(), "sandbox", "test", &env.clock, &registry)
             .expect("a transport");
         let elector = Elector::new(
             &env,

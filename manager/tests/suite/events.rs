@@ -5,10 +5,11 @@ use std::time::Duration;
 use coxswain_manager::client::{Delete, Fence, ListQuery, View};
 use coxswain_manager::events::{EventType, ObjectRef, Recorder};
 use coxswain_manager::object::{Key, Resource, Uid, Version};
+use coxswain_sandbox::faults::{Effect, Matcher};
 use prometheus::TextEncoder;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fault, Fixture, fixture};
+use crate::fixture::{Fixture, fixture, proxy_reply};
 
 const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
 const SOON: Duration = Duration::from_secs(1);
@@ -140,7 +141,12 @@ async fn cluster_scoped_object_or_invalid_name_gets_an_event() {
 async fn failed_create_is_retried_without_a_duplicate() {
     let fixture = fixture();
     let recorder = recorder(&fixture);
-    fixture.inject([Fault::Lost, Fault::Hangs, Fault::Code(502), Fault::ResponseLost]);
+    fixture.inject([
+        Effect::LoseRequest,
+        Effect::Hang,
+        proxy_reply(502),
+        Effect::LoseAnswer,
+    ]);
     recorder.event(&pod("default", "web"), EventType::Normal, "Created", "");
     assert!(recorder.flush(LATER).await);
     assert_eq!(events(&fixture).await.len(), 1);
@@ -155,7 +161,7 @@ async fn failed_create_is_retried_without_a_duplicate() {
 async fn event_is_dropped_after_twelve_attempts() {
     let fixture = fixture();
     let recorder = recorder(&fixture);
-    fixture.inject([Fault::Lost; 12]);
+    fixture.faults.on(Matcher::writes()).times(12).lose_request();
     recorder.event(&pod("default", "lost"), EventType::Normal, "Created", "");
     recorder.event(&pod("default", "kept"), EventType::Normal, "Created", "");
     let start = fixture.env.clock.now();
@@ -185,7 +191,7 @@ async fn rejected_event_is_dropped_without_retry() {
 async fn unavailable_api_server_does_not_block_and_the_queue_is_bounded() {
     let fixture = fixture();
     let recorder = recorder(&fixture);
-    fixture.inject(std::iter::repeat_n(Fault::Hangs, 10_000));
+    let hang = fixture.faults.on(Matcher::writes()).hang();
     let start = fixture.env.clock.now();
     recorder.event(&pod("default", "first"), EventType::Normal, "Created", "");
     // Leaves the queue empty.
@@ -196,7 +202,7 @@ async fn unavailable_api_server_does_not_block_and_the_queue_is_bounded() {
     assert_eq!(fixture.env.clock.now() - start, SOON);
     // The flush that timed out is still queued.
     assert_eq!(dropped(&fixture, "queue_full"), 501);
-    fixture.inject([]);
+    hang.remove();
     assert!(recorder.flush(LATER).await);
     assert_eq!(events(&fixture).await.len(), 1000);
 }
@@ -234,7 +240,7 @@ async fn lost_response_of_a_patch_does_not_count_twice() {
     let web = pod("default", "web");
     recorder.event(&web, EventType::Warning, "Failed", "no");
     assert!(recorder.flush(SOON).await);
-    fixture.inject([Fault::ResponseLost, Fault::Lost]);
+    fixture.inject([Effect::LoseAnswer, Effect::LoseRequest]);
     recorder.event(&web, EventType::Warning, "Failed", "no");
     assert!(recorder.flush(LATER).await);
     let events = events(&fixture).await;

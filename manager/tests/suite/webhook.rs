@@ -33,7 +33,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
-use self::fault_injector::{FaultInjector, Faults};
+use self::fault_injector::PlannedFaults;
 
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
 const MUTATING: Resource = Resource::cluster(
@@ -69,7 +69,7 @@ struct Replica {
     registry: Registry,
     checks: Checks,
     certificates: Certificates,
-    faults: Faults,
+    faults: PlannedFaults,
     stop: CancellationToken,
     ended: JoinHandle<Result<(), ManagerError>>,
     _tasks: TaskSet,
@@ -208,8 +208,8 @@ impl Cluster {
         let tasks = TaskSet::new();
         let env = Env::starting_at(self.env.clock.wall(), identity.len() as u64, &tasks);
         let (registry, checks) = (Registry::new(), Checks::new());
-        let faults = Faults::default();
-        let api = FaultInjector::new(self.sandbox.service(), faults.clone());
+        let faults = PlannedFaults::default();
+        let api = faults.wrap(self.sandbox.service());
         let transport =
             Transport::from_service(api, "sandbox", "test", &env.clock, &registry).expect("a transport");
         let options = Options {

@@ -25,6 +25,7 @@ pub type FaultBody = UnsyncBoxBody<Bytes, BoxError>;
 pub(super) enum Command {
     End,
     Reset,
+    Silence,
     Send(Bytes),
 }
 
@@ -99,6 +100,7 @@ struct Watch {
     holds_changed: watch::Receiver<()>,
     /// The incomplete last line.
     rest: BytesMut,
+    is_silent: bool,
     end: Option<End>,
 }
 
@@ -128,6 +130,7 @@ impl Watch {
             commands,
             holds_changed: faults.shared.holds_changed.subscribe(),
             rest: BytesMut::new(),
+            is_silent: false,
             end: None,
         }
     }
@@ -158,11 +161,13 @@ impl Watch {
                 self.end = Some(End::Reset);
                 continue;
             }
-            let is_held = self.faults.is_held(&self.request);
+            let is_held = self.is_silent || self.faults.is_held(&self.request);
             tokio::select! {
                 biased;
                 command = self.commands.recv() => match command {
+                    Some(Command::Send(_)) if self.is_silent => {}
                     Some(Command::Send(line)) => return Some(Ok(line)),
+                    Some(Command::Silence) => self.is_silent = true,
                     Some(Command::Reset) => self.end = Some(End::Reset),
                     Some(Command::End) | None => self.end = Some(End::Regular),
                 },

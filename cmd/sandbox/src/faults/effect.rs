@@ -5,13 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use http::{HeaderMap, Response};
 use serde_json::Value;
 
+use super::refusal::json_response;
 use super::{Gate, RecordedRequest, Refusal};
+use crate::service::ApiService;
 
-/// A function that runs before a request is sent.
-pub(super) type Before = dyn Fn(Arc<RecordedRequest>) -> BoxFuture<'static, ()> + Send + Sync;
+/// A function that runs before a request is sent, and returns one that runs after its execution.
+pub(super) type Around = dyn Fn(Arc<RecordedRequest>) -> BoxFuture<'static, After> + Send + Sync;
+/// A function that runs after a request was executed, with the code of the answer.
+pub(super) type After = Box<dyn FnOnce(u16) -> BoxFuture<'static, ()> + Send>;
+/// A function that changes the headers of a request.
+pub(super) type ChangeHeaders = dyn Fn(&mut HeaderMap) + Send + Sync;
 /// A function that changes a JSON document.
 pub(super) type Change = dyn Fn(&mut Value) + Send + Sync;
 /// A function that chooses the effect of each request.
@@ -37,8 +45,8 @@ pub enum Effect {
     HangAnswer,
     /// The request is not executed; the answer is a `Status`.
     Refuse(Refusal),
-    /// The request is not executed; the answer has this code and body.
-    Reply(u16, Bytes),
+    /// The request is not executed; this is the answer. See [`Effect::reply`].
+    Reply(Response<Bytes>),
     /// The function chooses the effect.
     Decide(Arc<Decide>),
     /// The request is sent after this time.
@@ -51,14 +59,20 @@ pub enum Effect {
     Gate(Gate),
     /// The answer waits at a gate.
     GateAnswer(Gate),
-    /// The function runs before the request is sent.
-    Before(Arc<Before>),
+    /// The function runs before the request is sent, and the function that it returns after the execution.
+    Around(Arc<Around>),
+    /// Another API server executes the request.
+    SendTo(ApiService),
+    /// The function changes the headers of the request.
+    ChangeHeaders(Arc<ChangeHeaders>),
     /// The function changes the JSON body of the request, as a mutating webhook.
     ChangeRequest(Arc<Change>),
     /// The function changes the JSON body of the answer, or each event of a watch.
     ChangeAnswer(Arc<Change>),
     /// The watch ends early.
     CutWatch(Cut),
+    /// Several effects, in this order.
+    All(Vec<Effect>),
 }
 
 /// The point at which a watch ends.
@@ -71,6 +85,22 @@ pub enum Cut {
 }
 
 impl Effect {
+    /// Returns the effect that answers with this code and JSON body, and does not execute the request.
+    pub fn reply(code: u16, body: impl Into<Bytes>) -> Self {
+        Self::Reply(json_response(code, body.into()))
+    }
+
+    /// Returns the effect of [`RuleBuilder::around`](super::RuleBuilder::around).
+    pub fn around<F, A, G>(before: impl Fn(Arc<RecordedRequest>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = A> + Send + 'static,
+        A: FnOnce(u16) -> G + Send + 'static,
+        G: Future<Output = ()> + Send + 'static,
+    {
+        let boxed = |after: A| -> After { Box::new(move |code| after(code).boxed()) };
+        Self::Around(Arc::new(move |request| before(request).map(boxed).boxed()))
+    }
+
     /// Reports whether later rules do not apply.
     pub(super) fn is_outcome(&self) -> bool {
         matches!(
@@ -104,10 +134,13 @@ impl Effect {
             Self::SlowBody(_) => "SlowBody",
             Self::Gate(_) => "Gate",
             Self::GateAnswer(_) => "GateAnswer",
-            Self::Before(_) => "Before",
+            Self::Around(_) => "Around",
+            Self::SendTo(_) => "SendTo",
+            Self::ChangeHeaders(_) => "ChangeHeaders",
             Self::ChangeRequest(_) => "ChangeRequest",
             Self::ChangeAnswer(_) => "ChangeAnswer",
             Self::CutWatch(_) => "CutWatch",
+            Self::All(_) => "All",
         }
     }
 }

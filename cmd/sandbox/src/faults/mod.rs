@@ -171,9 +171,20 @@ impl Faults {
         self.command(matcher, || Command::Reset)
     }
 
+    /// Delivers nothing more on the matching open watches and keeps them open, as a broken connection without an error.
+    /// Returns their number.
+    pub fn silence_watches(&self, matcher: &Matcher) -> usize {
+        self.command(matcher, || Command::Silence)
+    }
+
     /// Sends a watch event on the matching open watches, such as an `ERROR` event. Returns their number.
     pub fn send_event(&self, matcher: &Matcher, event: &Value) -> usize {
-        let line = Bytes::from(format!("{event}\n"));
+        self.send_line(matcher, &event.to_string())
+    }
+
+    /// Sends a line, such as a malformed event, on the matching open watches. Returns their number.
+    pub fn send_line(&self, matcher: &Matcher, line: &str) -> usize {
+        let line = Bytes::from(format!("{line}\n"));
         self.command(matcher, || Command::Send(line.clone()))
     }
 

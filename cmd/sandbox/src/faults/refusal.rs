@@ -5,8 +5,6 @@ use http::Response;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use serde_json::{Value, json};
 
-use super::body::{self, FaultBody};
-
 /// An answer with a `Status`. The request is not executed.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
@@ -72,7 +70,7 @@ impl Refusal {
         self
     }
 
-    pub(super) fn response(&self) -> Response<FaultBody> {
+    pub(super) fn response(&self) -> Response<Bytes> {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "reason": self.reason, "code": self.code,
@@ -83,7 +81,7 @@ impl Refusal {
         if let Some(seconds) = self.retry_after {
             status["details"]["retryAfterSeconds"] = seconds.into();
         }
-        let mut response = reply(self.code, Bytes::from(status.to_string()));
+        let mut response = json_response(self.code, Bytes::from(status.to_string()));
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, seconds.into());
         }
@@ -91,8 +89,8 @@ impl Refusal {
     }
 }
 
-pub(super) fn reply(code: u16, bytes: Bytes) -> Response<FaultBody> {
-    let mut response = Response::new(body::full(bytes));
+pub(super) fn json_response(code: u16, bytes: Bytes) -> Response<Bytes> {
+    let mut response = Response::new(bytes);
     *response.status_mut() = code.try_into().unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);

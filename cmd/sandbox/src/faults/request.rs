@@ -4,7 +4,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, Request};
+use http_body_util::Full;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -39,9 +40,13 @@ pub struct RecordedRequest {
     pub headers: HeaderMap,
     /// Body.
     pub body: Bytes,
-    /// Time of arrival.
+    /// Time of arrival. Behind another fault layer, the time of arrival at that layer.
     pub at: Instant,
 }
+
+/// The extension of a request that has the time of its arrival at an outer fault layer.
+#[derive(Clone, Copy)]
+pub(super) struct ArrivedAt(pub Instant);
 
 impl RecordedRequest {
     #[expect(
@@ -64,7 +69,27 @@ impl RecordedRequest {
             user: user(&parts.headers),
             headers: parts.headers.clone(),
             body,
-            at: Instant::now(),
+            at: parts.extensions.get().map_or_else(Instant::now, |ArrivedAt(at)| *at),
+        }
+    }
+
+    /// Returns the request, to execute it again. Its method, path, query, headers and body are sent.
+    #[must_use]
+    pub fn to_request(&self) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(self.body.clone()));
+        request.method_mut().clone_from(&self.method);
+        request.headers_mut().clone_from(&self.headers);
+        *request.uri_mut() = self.uri().parse().unwrap_or_default();
+        request
+    }
+
+    /// Returns the path with the query.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        if self.query.is_empty() {
+            self.path.clone()
+        } else {
+            format!("{}?{}", self.path, self.query)
         }
     }
 

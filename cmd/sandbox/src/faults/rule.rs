@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use http::HeaderMap;
 use rand::RngExt as _;
 use serde_json::Value;
 
 use super::{Cut, Effect, Faults, Gate, Matcher, RecordedRequest, Refusal};
+use crate::service::ApiService;
 
 pub(super) struct Rule {
     id: u64,
@@ -127,9 +129,14 @@ impl<'a> RuleBuilder<'a> {
         self.effect(Effect::Refuse(refusal))
     }
 
-    /// See [`Effect::Reply`].
+    /// See [`Effect::reply`].
     pub fn reply(self, code: u16, body: impl Into<Bytes>) -> RuleHandle {
-        self.effect(Effect::Reply(code, body.into()))
+        self.effect(Effect::reply(code, body))
+    }
+
+    /// See [`Effect::SendTo`].
+    pub fn send_to(self, service: ApiService) -> RuleHandle {
+        self.effect(Effect::SendTo(service))
     }
 
     /// See [`Effect::Decide`].
@@ -173,7 +180,23 @@ impl<'a> RuleBuilder<'a> {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.effect(Effect::Before(Arc::new(move |request| before(request).boxed())))
+        self.around(move |request| before(request).map(|()| |_: u16| std::future::ready(())))
+    }
+
+    /// Runs `before` to its end before the request is sent. The function that it returns runs after the execution, with the
+    /// code of the answer, and before a fault of the answer. It does not run if the request is lost or delivered late.
+    pub fn around<F, A, G>(self, before: impl Fn(Arc<RecordedRequest>) -> F + Send + Sync + 'static) -> RuleHandle
+    where
+        F: Future<Output = A> + Send + 'static,
+        A: FnOnce(u16) -> G + Send + 'static,
+        G: Future<Output = ()> + Send + 'static,
+    {
+        self.effect(Effect::around(before))
+    }
+
+    /// See [`Effect::ChangeHeaders`].
+    pub fn change_headers(self, change: impl Fn(&mut HeaderMap) + Send + Sync + 'static) -> RuleHandle {
+        self.effect(Effect::ChangeHeaders(Arc::new(change)))
     }
 
     /// See [`Effect::ChangeRequest`].
@@ -225,9 +248,11 @@ impl Faults {
                 Some(effect) => effect,
                 None => continue,
             };
-            let is_outcome = effect.is_outcome();
-            effects.push(effect);
-            if is_outcome {
+            match effect {
+                Effect::All(all) => effects.extend(all),
+                effect => effects.push(effect),
+            }
+            if effects.last().is_some_and(Effect::is_outcome) {
                 break;
             }
         }

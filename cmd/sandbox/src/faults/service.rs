@@ -2,7 +2,6 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use serde_json::Value;
 use tower_service::Service;
 
 use super::body::{self, FaultBody};
-use super::refusal::reply;
+use super::request::ArrivedAt;
 use super::{Effect, Faults, RecordedRequest};
 use crate::service::{ApiService, BoxError};
 use crate::storage::lag::Lag;
@@ -86,16 +85,34 @@ where
     where
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
-        let (parts, content) = request.into_parts();
+        let (mut parts, content) = request.into_parts();
         let mut content = content.collect().await.map_err(Into::into)?.to_bytes();
         let request = self.faults.record(RecordedRequest::new(&parts, content.clone()));
         let effects = self.faults.effects(&request);
+        parts.extensions.insert(ArrivedAt(request.at));
+        let (mut afters, mut other) = (Vec::new(), None);
         for effect in &effects {
-            before_sending(effect, &request, &mut content).await;
+            match effect {
+                Effect::Around(around) => afters.push(around(request.clone()).await),
+                Effect::SendTo(service) => other = Some(service.clone()),
+                Effect::ChangeHeaders(change) => change(&mut parts.headers),
+                effect => before_sending(effect, &mut content).await,
+            }
         }
         let outcome = effects.iter().find(|effect| effect.is_outcome());
         let Self { faults, inner } = self;
-        let response = send(inner, outcome, parts, content).await?;
+        let response = match other {
+            Some(service) => send(service, outcome, parts, content).await?,
+            None => send(inner, outcome, parts, content).await?,
+        };
+        for after in afters {
+            after(response.status().as_u16()).await;
+        }
+        match outcome {
+            Some(Effect::LoseAnswer) => return Err(lost("the answer")),
+            Some(Effect::HangAnswer) => std::future::pending().await,
+            _ => {}
+        }
         let mut response = body::with_effects(&faults, &request, response, &effects).await;
         for effect in &effects {
             match effect {
@@ -125,8 +142,8 @@ where
     match outcome {
         Some(Effect::LoseRequest) => Err(lost("the request")),
         Some(Effect::Hang) => std::future::pending().await,
-        Some(Effect::Refuse(refusal)) => Ok(refusal.response()),
-        Some(Effect::Reply(code, bytes)) => Ok(reply(*code, bytes.clone())),
+        Some(Effect::Refuse(refusal)) => Ok(refusal.response().map(body::full)),
+        Some(Effect::Reply(response)) => Ok(response.clone().map(body::full)),
         Some(Effect::DeliverLate(time)) => {
             let time = *time;
             spawn(async move {
@@ -136,14 +153,6 @@ where
             });
             Err(lost("the request"))
         }
-        Some(Effect::LoseAnswer) => {
-            execute(service, parts, content).await?;
-            Err(lost("the answer"))
-        }
-        Some(Effect::HangAnswer) => {
-            execute(service, parts, content).await?;
-            std::future::pending().await
-        }
         Some(Effect::Duplicate) => {
             execute(service.clone(), parts.clone(), content.clone()).await?;
             forward(service, parts, content).await
@@ -152,11 +161,10 @@ where
     }
 }
 
-async fn before_sending(effect: &Effect, request: &Arc<RecordedRequest>, content: &mut Bytes) {
+async fn before_sending(effect: &Effect, content: &mut Bytes) {
     match effect {
         Effect::Delay(time) => sleep(*time).await,
         Effect::Gate(gate) => gate.pass().await,
-        Effect::Before(before) => before(request.clone()).await,
         Effect::ChangeRequest(change) => {
             if let Ok(mut value) = serde_json::from_slice::<Value>(content) {
                 change(&mut value);

@@ -1,5 +1,6 @@
 //! The fault layer in front of an API service.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -339,4 +340,63 @@ async fn requests_are_recorded() {
     assert_eq!(fixture.faults.count(&Matcher::writes()), 2);
     fixture.faults.forget();
     assert_eq!(fixture.faults.count(&Matcher::any()), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn inner_layer_observes_executed_requests_only() {
+    let sandbox = sandbox();
+    let (faults, executed) = (Faults::new(), Faults::new());
+    let client = faults.wrap(executed.wrap(sandbox.service()));
+    let codes: Arc<Mutex<Vec<u16>>> = Arc::default();
+    let observed = codes.clone();
+    executed.on(Matcher::writes()).around(move |_| {
+        let observed = observed.clone();
+        async move { async move |code: u16| observed.lock().expect("no panic").push(code) }
+    });
+    faults.on(Matcher::writes()).times(1).lose_request();
+    faults.on(Matcher::writes()).times(1).lose_answer();
+    faults.on(Matcher::writes()).times(1).duplicate();
+    for _ in 0..3 {
+        let body = json!({"metadata": {"name": "a"}}).to_string();
+        let request = Request::post(MAPS).header("content-type", "application/json");
+        let request = request.body(Full::new(Bytes::from(body))).expect("a request");
+        let _ = client.clone().call(request).await;
+    }
+    assert_eq!(*codes.lock().expect("no panic"), [201, 409, 409]);
+    let replayed = executed.requests(&Matcher::writes())[0].to_request();
+    let code = sandbox.service().call(replayed).await.expect("an answer").status();
+    assert_eq!(code, 409);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_sends_requests_to_another_server_with_other_headers() {
+    let fixture = fixture();
+    let other = sandbox();
+    fixture.faults.on(Matcher::any()).send_to(other.service());
+    assert_eq!(fixture.post("a").await.expect("an answer").0, 201);
+    assert!(!fixture.exists("a").await);
+    assert_eq!(get(&other.service(), &format!("{MAPS}/a")).await.0, 200);
+    fixture.faults.clear();
+    fixture.faults.on(Matcher::writes()).change_headers(|headers| {
+        headers.insert("content-type", "text/plain".parse().expect("a header"));
+    });
+    assert_eq!(fixture.post("a").await.expect("an answer").0, 415);
+}
+
+#[tokio::test(start_paused = true)]
+#[expect(clippy::disallowed_methods, reason = "the paused clock of the test")]
+async fn silent_watch_delivers_nothing_until_it_ends() {
+    let fixture = fixture();
+    let mut watch = fixture.watch().await;
+    create(&fixture.direct, "a").await;
+    assert_eq!(name(&mut watch).await, "a");
+    assert_eq!(fixture.faults.silence_watches(&Matcher::any()), 1);
+    create(&fixture.direct, "b").await;
+    fixture.faults.send_line(&Matcher::any(), "lost");
+    assert!(tokio::time::timeout(SECOND, event(&mut watch)).await.is_err());
+    let mut other = fixture.watch().await;
+    create(&fixture.direct, "c").await;
+    assert_eq!(name(&mut other).await, "c", "a later watch is not silent");
+    fixture.faults.end_watches(&Matcher::any());
+    assert!(event(&mut watch).await.is_none());
 }

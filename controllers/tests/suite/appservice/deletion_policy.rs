@@ -140,9 +140,9 @@ async fn deletion_after_a_change_to_orphan_keeps_children() {
         // Only the finalizer can be added.
         f.api.inject(|method, path, _| {
             if *method == http::Method::PATCH && !path.contains("/appservices/") {
-                Fault::Status(500, json!({"reason": "InternalError"}))
+                status_reply(500, json!({"reason": "InternalError"}))
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         f.patch_spec("shop", &json!({"deletionPolicy": "Orphan"})).await;
@@ -155,7 +155,7 @@ async fn deletion_after_a_change_to_orphan_keeps_children() {
             propagation == Propagation::Orphan || f.exists(&APPS, "shop").await,
             "it keeps its finalizer"
         );
-        f.api.inject(|_, _, _| Fault::None);
+        f.api.inject(|_, _, _| Effect::Pass);
         f.wait_until(async |f| {
             f.sleep(Duration::from_mins(1)).await;
             !f.exists(&APPS, "shop").await
@@ -170,11 +170,11 @@ async fn deletion_after_a_change_to_delete_deletes_children() {
     for propagation in [Propagation::Background, Propagation::Foreground] {
         let f = with_policy("Orphan").await;
         f.api
-            .inject(|_, _, _| Fault::Status(500, json!({"reason": "InternalError"})));
+            .inject(|_, _, _| status_reply(500, json!({"reason": "InternalError"})));
         f.patch_spec("shop", &json!({"deletionPolicy": "Delete"})).await;
         f.sleep(Duration::from_secs(5)).await;
         f.delete(&APPS, "shop", propagation).await;
-        f.api.inject(|_, _, _| Fault::None);
+        f.api.inject(|_, _, _| Effect::Pass);
         wait_deleted(&f).await;
         f.wait_until(async |f| f.list(&PODS).await.is_empty()).await;
         assert!(f.names(&DEPLOYMENTS).await.is_empty());
@@ -186,7 +186,7 @@ async fn deletion_after_a_change_to_delete_deletes_children() {
     ))
     .await;
     f.api
-        .inject(|_, _, _| Fault::Status(500, json!({"reason": "InternalError"})));
+        .inject(|_, _, _| status_reply(500, json!({"reason": "InternalError"})));
     f.patch_spec("shop", &json!({"deletionPolicy": "Delete"})).await;
     f.sleep(Duration::from_secs(5)).await;
     f.delete(&APPS, "shop", Propagation::Orphan).await;
@@ -194,7 +194,7 @@ async fn deletion_after_a_change_to_delete_deletes_children() {
     f.start_garbage_collector().await;
     f.wait_until(async |f| f.get(&APPS, "shop").await["metadata"]["finalizers"] == json!([FINALIZER]))
         .await;
-    f.api.inject(|_, _, _| Fault::None);
+    f.api.inject(|_, _, _| Effect::Pass);
     wait_deleted(&f).await;
     assert_orphaned(&f).await;
 }
@@ -278,9 +278,9 @@ async fn owner_reference_to_an_absent_appservice_is_not_added() {
     f.api.inject(|method, path, _| {
         if *method == http::Method::GET && path.ends_with("/appservices/shop") {
             let details = json!({"name": "shop"});
-            Fault::Status(404, json!({"reason": "NotFound", "details": details}))
+            status_reply(404, json!({"reason": "NotFound", "details": details}))
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.patch_spec("shop", &json!({"deletionPolicy": "Delete"})).await;
@@ -320,9 +320,9 @@ async fn finalizer_stays_until_all_children_have_owner_references() {
     let f = with_policy("Orphan").await;
     f.api.inject(|method, path, _| {
         if *method == http::Method::PATCH && path.contains("/services/") {
-            Fault::Status(403, json!({"reason": "Forbidden", "message": "not you"}))
+            status_reply(403, json!({"reason": "Forbidden", "message": "not you"}))
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.patch_spec("shop", &json!({"deletionPolicy": "Delete"})).await;
@@ -334,7 +334,7 @@ async fn finalizer_stays_until_all_children_have_owner_references() {
         json!([FINALIZER])
     );
     // No event follows: the next attempt comes from the backoff.
-    f.api.inject(|_, _, _| Fault::None);
+    f.api.inject(|_, _, _| Effect::Pass);
     f.sleep(BACKOFF_MAX).await;
     f.wait_until(async |f| f.get(&APPS, "shop").await["metadata"].get("finalizers").is_none())
         .await;

@@ -254,13 +254,13 @@ async fn apply_changed_by_a_webhook_is_delayed() {
         let concerned = path.contains("/deployments")
             && (*method == http::Method::POST || *method == http::Method::PATCH);
         if concerned {
-            Fault::Mutated(|body| {
+            Effect::ChangeRequest(Arc::new(|body: &mut Value| {
                 if let Some(container) = body.pointer_mut("/spec/template/spec/containers/0") {
                     container["image"] = json!("mirror/nginx");
                 }
-            })
+            }))
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.create(&APPS, &shop(&json!({}))).await;

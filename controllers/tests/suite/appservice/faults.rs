@@ -50,10 +50,10 @@ async fn every_request_may_fail_once() {
     };
     assert!((15..60).contains(&requests), "{requests}");
     let answers = [
-        Fault::ResponseLost,
-        Fault::Status(409, conflict),
-        Fault::RequestLost,
-        Fault::Status(500, broken),
+        Effect::LoseAnswer,
+        status_reply(409, conflict),
+        Effect::LoseRequest,
+        status_reply(500, broken),
     ];
     // Each request fails with one fault in turn, or with all of them.
     let all = std::env::var_os("FAULTS_ALL").is_some();
@@ -70,7 +70,7 @@ async fn every_request_may_fail_once() {
                 if api.operations().len() == nth + 1 {
                     failing.clone()
                 } else {
-                    Fault::None
+                    Effect::Pass
                 }
             });
             lifecycle(&f).await;
@@ -82,14 +82,14 @@ async fn every_request_may_fail_once() {
 
 #[tokio::test(start_paused = true)]
 async fn create_with_a_lost_response_creates_one_child() {
-    for answer in [Fault::ResponseLost, Fault::RequestLost, Fault::ResponseHangs] {
+    for answer in [Effect::LoseAnswer, Effect::LoseRequest, Effect::HangAnswer] {
         let f = fixture().await;
         let failing = answer.clone();
         f.api.inject(move |method, _, before| {
             if *method == http::Method::POST && before < 3 {
                 failing.clone()
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         f.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
@@ -139,9 +139,9 @@ async fn status_is_written_after_a_failure() {
     let f = with_shop().await;
     f.api.inject(|method, path, _| {
         if *method == http::Method::PATCH && path.ends_with("/deployments/web") {
-            Fault::Status(403, json!({"reason": "Forbidden", "message": "not you"}))
+            status_reply(403, json!({"reason": "Forbidden", "message": "not you"}))
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.patch_spec("shop", &json!({"replicas": 3})).await;
@@ -159,7 +159,7 @@ async fn status_is_written_after_a_failure() {
     assert!((5..30).contains(&patches), "{patches}");
     assert_eq!(f.event_count("FailedUpdate").await, 1);
     // No event follows: the next attempt comes from the backoff.
-    f.api.inject(|_, _, _| Fault::None);
+    f.api.inject(|_, _, _| Effect::Pass);
     f.sleep(BACKOFF_MAX).await;
     let it = f.wait_ready("shop").await;
     assert_eq!(it["status"]["availableReplicas"], 3);

@@ -70,9 +70,9 @@ async fn rejected_child_is_reported_once_and_retried_with_backoff() {
         let f = fixture().await;
         f.api.inject(move |method, path, _| {
             if *method == Method::POST && path.ends_with("/deployments") {
-                Fault::Status(code, json!({"reason": reason, "message": "exceeded quota: few"}))
+                status_reply(code, json!({"reason": reason, "message": "exceeded quota: few"}))
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         f.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
@@ -92,7 +92,7 @@ async fn rejected_child_is_reported_once_and_retried_with_backoff() {
         assert!(message.contains("exceeded quota"), "{message}");
         assert!(f.exists(&SERVICES, "shop").await, "other children are created");
         // No event follows: the next attempt comes from the backoff.
-        f.api.inject(|_, _, _| Fault::None);
+        f.api.inject(|_, _, _| Effect::Pass);
         f.sleep(BACKOFF_MAX).await;
         f.wait_ready("shop").await;
     }
@@ -105,9 +105,9 @@ async fn terminating_namespace_gets_no_children_and_no_events() {
         let causes =
             json!([{"reason": "NamespaceTerminating", "message": "terminating", "field": "metadata.namespace"}]);
         if *method == Method::POST {
-            Fault::Status(403, json!({"reason": "Forbidden", "details": {"causes": causes}}))
+            status_reply(403, json!({"reason": "Forbidden", "details": {"causes": causes}}))
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.create(&APPS, &shop(&json!({}))).await;

@@ -102,9 +102,9 @@ async fn crash_at_any_request_of_a_renaming_loses_nothing() {
         let api = f.api.clone();
         f.api.inject(move |_, _, _| {
             if api.operations().len() > answered {
-                Fault::ResponseHangs
+                Effect::HangAnswer
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         f.patch_spec("shop", &json!({"deploymentName": "next"})).await;
@@ -116,7 +116,7 @@ async fn crash_at_any_request_of_a_renaming_loses_nothing() {
         let sent = f.api.operations();
         f.sleep(Duration::from_mins(1)).await;
         assert_eq!(f.api.operations(), sent, "crashed");
-        f.api.inject(|_, _, _| Fault::None);
+        f.api.inject(|_, _, _| Effect::Pass);
         f.start_controller();
         f.wait_until(async |f| f.names(&DEPLOYMENTS).await == ["next"])
             .await;
@@ -159,12 +159,12 @@ async fn conflict_on_deleting_the_previous_deployment_is_retried() {
     let f = with_shop().await;
     f.api.inject(|method, path, before| {
         if *method == http::Method::DELETE && path.ends_with("/deployments/web") && before == 0 {
-            Fault::Status(
+            status_reply(
                 409,
                 json!({"reason": "Conflict", "message": "the object has been modified"}),
             )
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.patch_spec("shop", &json!({"deploymentName": "next"})).await;
@@ -209,8 +209,8 @@ async fn stale_cache_does_not_delete_a_service_that_is_desired_again() {
     f.create_ready(&shop(&json!({"ports": [{"port": 80}]}))).await;
     let first = f.get(&SERVICES, "shop").await["metadata"]["uid"].clone();
     f.api.inject(|method, _, _| match *method {
-        http::Method::DELETE => Fault::Status(500, json!({"reason": "InternalError"})),
-        _ => Fault::None,
+        http::Method::DELETE => status_reply(500, json!({"reason": "InternalError"})),
+        _ => Effect::Pass,
     });
     f.patch_spec("shop", &json!({"ports": null})).await;
     f.wait_until(async |f| f.api.count("DELETE services") > 0).await;
@@ -219,7 +219,7 @@ async fn stale_cache_does_not_delete_a_service_that_is_desired_again() {
     let seen = f.sandbox.revision();
     f.api.lag().hold_at("appservices.appcontroller.k8s.io", seen);
     f.patch_spec("shop", &json!({"ports": [{"port": 80}]})).await;
-    f.api.inject(|_, _, _| Fault::None);
+    f.api.inject(|_, _, _| Effect::Pass);
     f.sleep(Duration::from_mins(10)).await;
     f.api.lag().release();
     f.wait_ready("shop").await;

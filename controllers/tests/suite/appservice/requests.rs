@@ -247,9 +247,9 @@ async fn each_sync_writes_the_difference_and_the_status_once() {
     // A failure is reported once, whatever the number of attempts.
     f.api.inject(|method, path, _| {
         if *method == http::Method::PATCH && path.contains("/deployments/") {
-            Fault::Status(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
+            status_reply(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.patch_spec("shop", &json!({"replicas": 5})).await;

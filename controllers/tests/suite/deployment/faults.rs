@@ -6,14 +6,14 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn create_with_a_lost_response_creates_one_set() {
-    for answer in [Fault::ResponseLost, Fault::RequestLost] {
+    for answer in [Effect::LoseAnswer, Effect::LoseRequest] {
         let f = fixture();
         f.api.inject(move |method, path, before| {
             let create = *method == Method::POST && path.ends_with("/replicasets");
             if create && before < 3 {
                 answer.clone()
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         let deployment = f.deploy(&web(3, "one")).await;
@@ -27,7 +27,7 @@ async fn create_with_a_lost_response_creates_one_set() {
 #[tokio::test(start_paused = true)]
 async fn rollout_completes_though_every_write_is_lost_once() {
     for lost in 0..12 {
-        for answer in [Fault::ResponseLost, Fault::RequestLost] {
+        for answer in [Effect::LoseAnswer, Effect::LoseRequest] {
             let f = with_deployment(&web(4, "one")).await;
             f.api.reset();
             let api = f.api.clone();
@@ -36,7 +36,7 @@ async fn rollout_completes_though_every_write_is_lost_once() {
                 if sent == lost + 1 {
                     answer.clone()
                 } else {
-                    Fault::None
+                    Effect::Pass
                 }
             });
             f.update("web", &image("two")).await;
@@ -70,13 +70,13 @@ async fn outage_is_retried_with_backoff() {
     let f = with_deployment(&web(3, "one")).await;
     f.api.reset();
     f.api
-        .inject(|_, _, _| Fault::Status(503, json!({"reason": "ServiceUnavailable", "message": "not now"})));
+        .inject(|_, _, _| status_reply(503, json!({"reason": "ServiceUnavailable", "message": "not now"})));
     f.update("web", &image("two")).await;
     f.sleep(Duration::from_mins(10)).await;
     let sent: usize = f.api.counts().values().sum();
     assert!((5..60).contains(&sent), "{sent}");
     // No event follows: the next attempt comes from the backoff, which is 1000 s at most.
-    f.api.inject(|_, _, _| Fault::None);
+    f.api.inject(|_, _, _| Effect::Pass);
     f.sleep(Duration::from_secs(1000)).await;
     f.complete("web").await;
     assert_eq!(f.images().await, ["two"; 3]);
@@ -168,12 +168,12 @@ async fn progress_deadline_is_reported_while_scaling_fails() {
     f.deploy(&deployment).await;
     f.api.inject(|method, path, _| {
         if *method == Method::PATCH && path.contains("/replicasets/") {
-            Fault::Status(
+            status_reply(
                 403,
                 json!({"reason": "Forbidden", "message": "denied by a webhook"}),
             )
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.update("web", &image("two")).await;
@@ -198,12 +198,12 @@ async fn failed_cleanup_does_not_block_the_status() {
         f.deploy(&deployment).await;
         f.api.inject(move |method, _, _| {
             if *method == Method::DELETE {
-                Fault::Status(
+                status_reply(
                     code,
                     json!({"reason": "Forbidden", "message": "denied by a webhook"}),
                 )
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         f.update("web", &image("two")).await;
@@ -226,7 +226,7 @@ async fn failed_cleanup_does_not_block_the_status() {
         let deletes = f.api.count("DELETE replicasets");
         assert!(deletes <= 20, "{deletes}");
         // It is deleted as soon as the API server allows it.
-        f.api.inject(|_, _, _| Fault::None);
+        f.api.inject(|_, _, _| Effect::Pass);
         f.sleep(Duration::from_secs(1000)).await;
         assert_eq!(f.sets().await.len(), 1, "{code}");
     }

@@ -11,9 +11,9 @@ async fn rejected_set_is_reported_once_and_retried_with_backoff() {
         let f = fixture();
         f.api.inject(move |method, path, _| {
             if *method == Method::POST && path.ends_with("/replicasets") {
-                Fault::Status(code, json!({"reason": reason, "message": "exceeded quota"}))
+                status_reply(code, json!({"reason": reason, "message": "exceeded quota"}))
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         f.create(&DEPLOYMENTS, &web(3, "one")).await;
@@ -29,7 +29,7 @@ async fn rejected_set_is_reported_once_and_retried_with_backoff() {
         assert_eq!(f.api.count("PATCH deployments/status"), 1);
         assert!(f.reasons().await.iter().all(|it| it == "ReplicaSetCreateError"));
         // No event follows: the next attempt comes from the backoff, which is 1000 s at most.
-        f.api.inject(|_, _, _| Fault::None);
+        f.api.inject(|_, _, _| Effect::Pass);
         f.sleep(Duration::from_secs(1000)).await;
         f.complete("web").await;
         f.until(async |f| condition(&f.get("web").await, "Progressing").1 == "NewReplicaSetAvailable")
@@ -42,9 +42,9 @@ async fn old_set_is_kept_while_the_new_one_cannot_be_created() {
     let f = with_deployment(&web(4, "one")).await;
     f.api.inject(|method, path, _| {
         if *method == Method::POST && path.ends_with("/replicasets") {
-            Fault::Status(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
+            status_reply(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.update("web", &image("two")).await;
@@ -60,12 +60,12 @@ async fn terminating_namespace_gets_one_create_in_minutes_and_no_event() {
         let causes =
             json!([{"reason": "NamespaceTerminating", "message": "terminating", "field": "metadata.namespace"}]);
         if *method == Method::POST && path.ends_with("/replicasets") {
-            Fault::Status(
+            status_reply(
                 403,
                 json!({"reason": "Forbidden", "message": "terminating", "details": {"causes": causes}}),
             )
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.api.reset();

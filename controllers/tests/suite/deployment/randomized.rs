@@ -12,8 +12,8 @@ use coxswain_manager::events::Recorder;
 use http::Method;
 
 use super::*;
-use crate::{intercept, randomized};
-use audit::{Audit, Audited, image_of};
+use crate::randomized;
+use audit::{Audit, image_of};
 
 /// Number of seeds by default.
 const SEEDS: u64 = 20;
@@ -43,14 +43,10 @@ impl Run {
             clock: clock.clone(),
             state: Arc::default(),
         };
-        let audited = Audited {
-            api: f.api.clone(),
-            plain: f.sandbox.service(),
-            audit: audit.clone(),
-        };
+        audit.observe(&f.api, f.sandbox.service());
         f.env.rng = Rng::from_seed(seed);
         Self {
-            transport: intercept::transport(audited, &clock, &Registry::new()),
+            transport: f.api.transport(&clock),
             fixture: f,
             audit,
             rng: Rng::from_seed(seed),
@@ -79,12 +75,12 @@ impl Run {
 
     /// Injects a random fault into this percentage of the controller's requests.
     fn faults(&self, percent: u64) {
-        let rng = self.rng.clone();
+        let (api, rng) = (self.fixture.api.clone(), self.rng.clone());
         self.fixture.api.inject(move |method, path, _| {
             if !path.contains("/apps/") || rng.below(100) >= percent {
-                return Fault::None;
+                return Effect::Pass;
             }
-            randomized::random_fault(&rng, method)
+            randomized::random_fault(&api, &rng, method)
         });
     }
 
@@ -192,7 +188,7 @@ impl Run {
 
     /// Ends the faults and checks that the rollout completes and no write follows.
     async fn settle(&mut self) -> Result<(), String> {
-        self.fixture.api.inject(|_, _, _| Fault::None);
+        self.fixture.api.inject(|_, _, _| Effect::Pass);
         self.fixture.api.lag().release();
         self.audit.set_lagging(false);
         self.update(&json!({"spec": {"paused": false}})).await;
@@ -292,8 +288,10 @@ async fn run(seed: u64) -> Result<usize, String> {
 /// The first create is in flight when the template changes, and arrives together with the create of the second.
 #[tokio::test(start_paused = true)]
 async fn create_in_flight_counts_as_created() {
-    for answer in [Fault::DelayedUntilPost, Fault::ResponseLost] {
+    for late in [true, false] {
         let mut run = Run::new(0);
+        let api = &run.fixture.api;
+        let answer = if late { api.delay_until_post() } else { Effect::LoseAnswer };
         run.audit.with(|it| it.quiet = true);
         let web = run.fixture.create(&DEPLOYMENTS, &web(4, "image-0")).await;
         run.audit.desire(&web);
@@ -306,7 +304,7 @@ async fn create_in_flight_counts_as_created() {
             if *method == Method::POST && path.ends_with("/replicasets") && before == 0 {
                 answer.clone()
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         run.update(&json!({"spec": image("image-1")})).await;

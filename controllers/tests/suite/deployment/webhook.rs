@@ -1,5 +1,7 @@
 //! A webhook changes `ReplicaSets` on creation: a template still has one `ReplicaSet`.
 
+use std::sync::Arc;
+
 use http::Method;
 
 use super::*;
@@ -8,9 +10,9 @@ fn change_sets(f: &Fixture, change: fn(&mut Value)) {
     f.api.inject(move |method, path, _| {
         let written = [Method::POST, Method::PATCH].contains(method);
         if written && path.contains("/replicasets") {
-            Fault::Mutated(change)
+            Effect::ChangeRequest(Arc::new(change))
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
 }
@@ -86,9 +88,9 @@ async fn set_changed_after_creation_is_replaced_once() {
                 let first = first.fetch_and(*method != Method::POST, std::sync::atomic::Ordering::Relaxed);
                 let written = [Method::POST, Method::PATCH].contains(method) && path.contains("/replicasets");
                 if written && !first {
-                    Fault::Mutated(mark)
+                    Effect::ChangeRequest(Arc::new(mark))
                 } else {
-                    Fault::None
+                    Effect::Pass
                 }
             });
         }

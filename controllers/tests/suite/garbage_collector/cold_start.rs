@@ -56,10 +56,10 @@ impl Fixture {
     }
 
     /// Injects faults from now on for `time`.
-    fn inject_for(&self, time: Duration, fault: impl Fn(&Recorded) -> Fault + Send + Sync + 'static) {
+    fn inject_for(&self, time: Duration, fault: impl Fn(&Recorded) -> Effect + Send + Sync + 'static) {
         let (clock, end) = (self.env.clock.clone(), self.env.clock.now() + time);
         self.api
-            .inject_all(move |it| if clock.now() < end { fault(it) } else { Fault::None });
+            .inject_all(move |it| if clock.now() < end { fault(it) } else { Effect::Pass });
     }
 }
 
@@ -67,13 +67,13 @@ impl Fixture {
 async fn collector_without_both_discovery_roots_evaluates_nothing() {
     let aggregated = r#"{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"ap"#;
     let faults = [
-        Fault::Status(503, json!({"reason": "ServiceUnavailable"})),
-        Fault::RequestHangs,
-        Fault::RequestLost,
-        Fault::Text(200, "garbage"),
-        Fault::Text(200, aggregated),
-        Fault::Text(200, r#"{"kind":"APIGroupList","groups":[]}"#),
-        Fault::Text(404, "404 page not found"),
+        status_reply(503, json!({"reason": "ServiceUnavailable"})),
+        Effect::Hang,
+        Effect::LoseRequest,
+        text_reply(200, "garbage"),
+        text_reply(200, aggregated),
+        text_reply(200, r#"{"kind":"APIGroupList","groups":[]}"#),
+        text_reply(404, "404 page not found"),
     ];
     for policy in BOTH {
         for root in ["/apis", "/api"] {
@@ -85,7 +85,7 @@ async fn collector_without_both_discovery_roots_evaluates_nothing() {
                     if it.operation == format!("DISCOVER {root}") {
                         injected.clone()
                     } else {
-                        Fault::None
+                        Effect::Pass
                     }
                 });
                 let collector = f.discover();
@@ -112,9 +112,9 @@ async fn discovery_root_that_fails_once_only_delays_the_start() {
             f.create_family(policy).await;
             f.api.inject_all(move |it| match it.before {
                 0 if it.operation == format!("DISCOVER {root}") => {
-                    Fault::Status(415, json!({"reason": "UnsupportedMediaType"}))
+                    status_reply(415, json!({"reason": "UnsupportedMediaType"}))
                 }
-                _ => Fault::None,
+                _ => Effect::Pass,
             });
             f.discover();
             f.converges(policy).await;
@@ -126,9 +126,9 @@ async fn discovery_root_that_fails_once_only_delays_the_start() {
 #[tokio::test(start_paused = true)]
 async fn undescribed_group_version_counts_as_unsynced() {
     let faults = [
-        Fault::Status(503, json!({"reason": "ServiceUnavailable"})),
-        Fault::RequestHangs,
-        Fault::Text(
+        status_reply(503, json!({"reason": "ServiceUnavailable"})),
+        Effect::Hang,
+        text_reply(
             200,
             r#"{"kind":"APIResourceList","groupVersion":"apps/v1","resour"#,
         ),
@@ -141,7 +141,7 @@ async fn undescribed_group_version_counts_as_unsynced() {
             let injected = fault.clone();
             f.inject_for(Duration::from_secs(20), move |it| match it.operation.as_str() {
                 "DISCOVER /apis/apps/v1" => injected.clone(),
-                _ => Fault::None,
+                _ => Effect::Pass,
             });
             let collector = f.discover();
             f.sleep(Duration::from_secs(19)).await;
@@ -163,8 +163,8 @@ async fn group_version_never_described_delays_finalizers_for_a_bounded_time() {
         f.api.disable_aggregated_discovery();
         f.create_family(policy).await;
         f.api.inject_all(|it| match it.operation.as_str() {
-            "DISCOVER /apis/apps/v1" => Fault::Status(503, json!({"reason": "ServiceUnavailable"})),
-            _ => Fault::None,
+            "DISCOVER /apis/apps/v1" => status_reply(503, json!({"reason": "ServiceUnavailable"})),
+            _ => Effect::Pass,
         });
         f.discover();
         f.sleep(Duration::from_secs(28)).await;
@@ -174,7 +174,7 @@ async fn group_version_never_described_delays_finalizers_for_a_bounded_time() {
             let unlisted = "coxswain_garbage_collector_unlisted_total{resource=\"*.apps\"}";
             assert_eq!(f.metric(unlisted), Some(1.0));
             // Once the group is described, its dependents are orphaned too.
-            f.api.inject_all(|_| Fault::None);
+            f.api.inject_all(|_| Effect::Pass);
             f.sleep(HOUR).await;
             let left = f.get(&SETS, "dependent-0").await.expect("an orphan");
             assert_eq!(left["metadata"].get("ownerReferences"), None);
@@ -187,16 +187,16 @@ async fn group_version_never_described_delays_finalizers_for_a_bounded_time() {
 #[tokio::test(start_paused = true)]
 async fn malformed_list_removes_no_finalizer_and_deletes_nothing_owned() {
     let faults = [
-        Fault::Text(
+        text_reply(
             200,
             r#"{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"5"},"items":[{"#,
         ),
-        Fault::Text(200, "{}"),
-        Fault::Status(
+        text_reply(200, "{}"),
+        status_reply(
             500,
             json!({"reason": "InternalError", "message": "conversion failed"}),
         ),
-        Fault::RequestHangs,
+        Effect::Hang,
     ];
     for policy in BOTH {
         for fault in &faults {
@@ -207,7 +207,7 @@ async fn malformed_list_removes_no_finalizer_and_deletes_nothing_owned() {
             let injected = fault.clone();
             f.inject_for(Duration::from_secs(20), move |it| match it.operation.as_str() {
                 "LIST replicasets" => injected.clone(),
-                _ => Fault::None,
+                _ => Effect::Pass,
             });
             f.discover();
             f.sleep(Duration::from_secs(19)).await;
@@ -221,8 +221,8 @@ async fn malformed_list_removes_no_finalizer_and_deletes_nothing_owned() {
         f.create(&WIDGETS, "dependent-0", &[blocking(&owner)]).await;
         f.delete(&SECRETS, &owner, policy).await;
         f.api.inject_all(|it| match it.operation.as_str() {
-            "LIST widgets" => Fault::Status(500, json!({"reason": "InternalError"})),
-            _ => Fault::None,
+            "LIST widgets" => status_reply(500, json!({"reason": "InternalError"})),
+            _ => Effect::Pass,
         });
         let collector = f.discover();
         f.sleep(Duration::from_secs(28)).await;

@@ -90,8 +90,8 @@ async fn recreated_dependent_is_not_deleted() {
 async fn permanent_conflict_backs_off() {
     let f = fixture().await;
     f.api.inject_all(|it| match it.operation.as_str() {
-        "DELETE configmaps" => Fault::Status(409, json!({"reason": "Conflict", "message": "conflict"})),
-        _ => Fault::None,
+        "DELETE configmaps" => status_reply(409, json!({"reason": "Conflict", "message": "conflict"})),
+        _ => Effect::Pass,
     });
     let owner = f.create_owner("owner", 1).await;
     f.delete(&SECRETS, &owner, Propagation::Background).await;
@@ -104,7 +104,7 @@ async fn permanent_conflict_backs_off() {
             .iter()
             .all(|it| { it.body["preconditions"]["resourceVersion"].is_string() })
     );
-    f.api.inject_all(|_| Fault::None);
+    f.api.inject_all(|_| Effect::Pass);
     f.until(async |f| f.left(&MAPS).await == 0).await;
 }
 
@@ -119,9 +119,9 @@ async fn age_of_a_live_read_counts_from_its_request() {
     f.settle().await;
     f.api.inject_all(|it| match it.operation.as_str() {
         "GET secrets" if it.by_controller && it.before == 0 => {
-            Fault::SlowResponse(Duration::from_millis(1500))
+            Effect::DelayAnswer(Duration::from_millis(1500))
         }
-        _ => Fault::None,
+        _ => Effect::Pass,
     });
     f.delete(&SECRETS, &owner, Propagation::Foreground).await;
     let newest = f.sandbox.revision();

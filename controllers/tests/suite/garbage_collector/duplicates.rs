@@ -4,19 +4,19 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn duplicated_writes_collect_the_same_objects() {
-    for fault in [Fault::Duplicated, Fault::Replayed] {
+    for replay in [false, true] {
         for policy in [
             Propagation::Background,
             Propagation::Foreground,
             Propagation::Orphan,
         ] {
             let f = fixture().await;
-            let twice = fault.clone();
+            let twice = if replay { f.api.replay() } else { Effect::Duplicate };
             f.api.inject_all(move |request| {
                 let write = ["DELETE", "PATCH"]
                     .iter()
                     .any(|it| request.operation.starts_with(it));
-                if write { twice.clone() } else { Fault::None }
+                if write { twice.clone() } else { Effect::Pass }
             });
             let (owner, alive) = (
                 f.create(&SECRETS, "owner", &[]).await,
@@ -34,7 +34,7 @@ async fn duplicated_writes_collect_the_same_objects() {
             f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
             f.sleep(Duration::from_mins(1)).await;
             let left = if policy == Propagation::Orphan { 5 } else { 0 };
-            let case = format!("{fault:?} {policy:?}");
+            let case = format!("replay: {replay}, {policy:?}");
             assert_eq!(f.left(&MAPS).await, left, "{case}");
             assert_eq!(f.left(&PODS).await, left, "{case}");
             let shared = f.list(&MAPS).await.len() - left;

@@ -8,38 +8,38 @@ async fn create_garbage(f: &Fixture) {
         .await;
 }
 
-fn not_found(details: &Value) -> Fault {
-    Fault::Status(404, json!({"reason": "NotFound", "details": details}))
+fn not_found(details: &Value) -> Effect {
+    status_reply(404, json!({"reason": "NotFound", "details": details}))
 }
 
 #[tokio::test(start_paused = true)]
 async fn response_without_proof_of_absence_deletes_nothing_and_backs_off() {
     for fault in [
-        Fault::Text(404, "404 page not found\n"),
-        Fault::Text(404, "{}"),
-        Fault::Text(200, "{}"),
-        Fault::Text(
+        text_reply(404, "404 page not found\n"),
+        text_reply(404, "{}"),
+        text_reply(200, "{}"),
+        text_reply(
             200,
             r#"{"kind":"PartialObjectMetadata","metadata":{"name":"other","namespace":"default","uid":"x"}}"#,
         ),
         not_found(&Value::Null),
         not_found(&json!({"name": "other"})),
-        Fault::Status(404, json!({"reason": "Other", "details": {"name": "never"}})),
-        Fault::Status(403, json!({"reason": "Forbidden"})),
-        Fault::Status(410, json!({"reason": "Gone"})),
-        Fault::Status(
+        status_reply(404, json!({"reason": "Other", "details": {"name": "never"}})),
+        status_reply(403, json!({"reason": "Forbidden"})),
+        status_reply(410, json!({"reason": "Gone"})),
+        status_reply(
             429,
             json!({"reason": "TooManyRequests", "details": {"retryAfterSeconds": 1}}),
         ),
-        Fault::Status(500, json!({"reason": "InternalError"})),
-        Fault::RequestLost,
-        Fault::RequestHangs,
+        status_reply(500, json!({"reason": "InternalError"})),
+        Effect::LoseRequest,
+        Effect::Hang,
     ] {
         let f = fixture().await;
         let injected = fault.clone();
         f.api.inject_all(move |it| match it.operation.as_str() {
             "GET secrets" => injected.clone(),
-            _ => Fault::None,
+            _ => Effect::Pass,
         });
         create_garbage(&f).await;
         f.sleep(Duration::from_mins(10)).await;
@@ -47,7 +47,7 @@ async fn response_without_proof_of_absence_deletes_nothing_and_backs_off() {
         assert_eq!(f.api.writes(), 0, "{fault:?}");
         let gets = f.api.count("GET secrets");
         assert!((1..=25).contains(&gets), "{gets} {fault:?}");
-        f.api.inject_all(|_| Fault::None);
+        f.api.inject_all(|_| Effect::Pass);
         f.sleep(HOUR).await;
         assert_eq!(f.left(&MAPS).await, 0, "{fault:?}");
     }
@@ -57,8 +57,8 @@ async fn response_without_proof_of_absence_deletes_nothing_and_backs_off() {
 async fn delete_answered_by_404_without_a_status_is_retried() {
     let f = fixture().await;
     f.api.inject_all(|it| match it.operation.as_str() {
-        "DELETE configmaps" if it.before < 3 => Fault::Text(404, "404 page not found\n"),
-        _ => Fault::None,
+        "DELETE configmaps" if it.before < 3 => text_reply(404, "404 page not found\n"),
+        _ => Effect::Pass,
     });
     let owner = f.create_owner("owner", 1).await;
     f.delete(&SECRETS, &owner, Propagation::Background).await;
@@ -74,9 +74,9 @@ async fn failed_writes_cost_few_retries_and_lose_nothing() {
         Propagation::Orphan,
     ] {
         for fault in [
-            Fault::ResponseLost,
-            Fault::RequestLost,
-            Fault::Status(500, json!({"reason": "InternalError"})),
+            Effect::LoseAnswer,
+            Effect::LoseRequest,
+            status_reply(500, json!({"reason": "InternalError"})),
         ] {
             let f = fixture().await;
             let injected = fault.clone();
@@ -85,7 +85,7 @@ async fn failed_writes_cost_few_retries_and_lose_nothing() {
                 if it.by_controller && write && it.before % 3 == 0 {
                     injected.clone()
                 } else {
-                    Fault::None
+                    Effect::Pass
                 }
             });
             let owner = f.create(&SECRETS, "owner", &[]).await;
@@ -124,9 +124,9 @@ async fn resource_without_strategic_merge_patch_is_tried_once() {
     f.sleep(Duration::from_secs(2)).await;
     f.api.inject_all(|it| match it.content_type.as_str() {
         "application/strategic-merge-patch+json" => {
-            Fault::Status(415, json!({"reason": "UnsupportedMediaType"}))
+            status_reply(415, json!({"reason": "UnsupportedMediaType"}))
         }
-        _ => Fault::None,
+        _ => Effect::Pass,
     });
     let owner = f.create_owner("owner", 10).await;
     f.api.reset();
@@ -146,8 +146,8 @@ async fn unlistable_resource_does_not_delay_other_resources() {
     for code in [500, 403, 404] {
         let f = unstarted();
         f.api.inject_all(move |it| match it.operation.as_str() {
-            "LIST pods" => Fault::Text(code, "no"),
-            _ => Fault::None,
+            "LIST pods" => text_reply(code, "no"),
+            _ => Effect::Pass,
         });
         f.start().await;
         let owner = f.create_owner("owner", 10).await;
@@ -173,9 +173,9 @@ async fn retry_after_of_a_delete_is_honoured() {
     f.api.inject_all(|it| match it.operation.as_str() {
         "DELETE configmaps" if it.before == 0 => {
             let details = json!({"retryAfterSeconds": 20});
-            Fault::Status(429, json!({"reason": "TooManyRequests", "details": details}))
+            status_reply(429, json!({"reason": "TooManyRequests", "details": details}))
         }
-        _ => Fault::None,
+        _ => Effect::Pass,
     });
     let owner = f.create_owner("owner", 1).await;
     f.delete(&SECRETS, &owner, Propagation::Background).await;

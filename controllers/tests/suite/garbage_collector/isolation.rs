@@ -46,6 +46,11 @@ async fn collect_pair(f: &Fixture, n: usize, owner: &Value) -> Duration {
     f.env.clock.now() - start
 }
 
+/// Returns an effect that answers with a Status after this time.
+fn slow_status(time: Duration, code: u16) -> Effect {
+    Effect::All(vec![Effect::Delay(time), status_reply(code, json!({}))])
+}
+
 fn is_delete_in_default(it: &Recorded) -> bool {
     it.operation == "DELETE configmaps" && it.path.contains("/namespaces/default/")
 }
@@ -72,9 +77,9 @@ async fn failing_deletes_do_not_delay_other_namespaces() {
         let owner = f.create_owner("owner", 50).await;
         f.api.inject_all(move |it| {
             if is_delete_in_default(it) {
-                Fault::Status(code, json!({"reason": "InternalError"}))
+                status_reply(code, json!({"reason": "InternalError"}))
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         assert_other_namespace_is_not_delayed(&f, async || {
@@ -87,7 +92,7 @@ async fn failing_deletes_do_not_delay_other_namespaces() {
         f.sleep(Duration::from_mins(10)).await;
         let sent = f.api.recorded_of("DELETE configmaps").len() - sent;
         assert!((400..=500).contains(&sent), "{sent} in ten minutes, {code}");
-        f.api.inject_all(|_| Fault::None);
+        f.api.inject_all(|_| Effect::Pass);
         f.sleep(Duration::from_mins(1)).await;
         assert_eq!(f.left(&MAPS).await, 0, "{code}");
     }
@@ -96,9 +101,9 @@ async fn failing_deletes_do_not_delay_other_namespaces() {
 #[tokio::test(start_paused = true)]
 async fn hanging_deletes_do_not_delay_other_namespaces() {
     for fault in [
-        Fault::RequestHangs,
-        Fault::SlowStatus(Duration::from_secs(10), 500),
-        Fault::SlowStatus(Duration::from_secs(29), 504),
+        Effect::Hang,
+        slow_status(Duration::from_secs(10), 500),
+        slow_status(Duration::from_secs(29), 504),
     ] {
         let f = rate_limited().await;
         let owner = f.create_owner("owner", 200).await;
@@ -107,7 +112,7 @@ async fn hanging_deletes_do_not_delay_other_namespaces() {
             if is_delete_in_default(it) {
                 injected.clone()
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         assert_other_namespace_is_not_delayed(&f, async || {
@@ -125,7 +130,7 @@ async fn hanging_deletes_do_not_delay_other_namespaces() {
         let sent = f.api.recorded_of("DELETE configmaps").len();
         // The backoff of each object: 5 ms, doubled up to a minute.
         assert!(sent <= 200 * 23, "{sent} {fault:?}");
-        f.api.inject_all(|_| Fault::None);
+        f.api.inject_all(|_| Effect::Pass);
         f.sleep(Duration::from_mins(2)).await;
         assert_eq!(f.left(&MAPS).await, 0, "{fault:?}");
     }

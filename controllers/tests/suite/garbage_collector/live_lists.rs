@@ -86,8 +86,8 @@ async fn owners_in_one_namespace_share_a_list() {
     }
     f.settle().await;
     f.api.inject_all(|it| match it.operation.as_str() {
-        "LIST configmaps" => Fault::SlowResponse(Duration::from_secs(1)),
-        _ => Fault::None,
+        "LIST configmaps" => Effect::DelayAnswer(Duration::from_secs(1)),
+        _ => Effect::Pass,
     });
     for owner in &owners {
         f.delete(&SECRETS, owner, Propagation::Orphan).await;
@@ -102,16 +102,16 @@ async fn owners_in_one_namespace_share_a_list() {
 #[tokio::test(start_paused = true)]
 async fn unlistable_resource_delays_only_the_first_orphaning() {
     for fault in [
-        Fault::Status(403, json!({"reason": "Forbidden"})),
-        Fault::Status(500, json!({"reason": "InternalError"})),
-        Fault::Text(200, "{\"items\":"),
-        Fault::RequestHangs,
+        status_reply(403, json!({"reason": "Forbidden"})),
+        status_reply(500, json!({"reason": "InternalError"})),
+        text_reply(200, "{\"items\":"),
+        Effect::Hang,
     ] {
         let f = fixture().await;
         let injected = fault.clone();
         f.api.inject_all(move |it| match it.operation.as_str() {
             "LIST pods" if it.by_controller => injected.clone(),
-            _ => Fault::None,
+            _ => Effect::Pass,
         });
         let first = f.orphan_one(0).await;
         assert!(first >= Duration::from_secs(30), "{first:?} {fault:?}");
@@ -127,7 +127,7 @@ async fn unlistable_resource_delays_only_the_first_orphaning() {
         f.sleep(Duration::from_secs(30)).await;
         f.orphan_one(10).await;
         assert_eq!(f.api.count("LIST pods"), lists + 1, "{fault:?}");
-        f.api.inject_all(|_| Fault::None);
+        f.api.inject_all(|_| Effect::Pass);
         f.sleep(Duration::from_secs(30)).await;
         f.orphan_one(11).await;
         let series = "coxswain_garbage_collector_unlisted_total{resource=\"pods\"}";
@@ -144,8 +144,8 @@ async fn unlistable_resource_delays_only_the_first_orphaning() {
 async fn failed_patch_does_not_cause_another_list() {
     let f = fixture().await;
     f.api.inject_all(|it| match it.operation.as_str() {
-        "PATCH configmaps" if it.before < 5 => Fault::Status(500, json!({"reason": "InternalError"})),
-        _ => Fault::None,
+        "PATCH configmaps" if it.before < 5 => status_reply(500, json!({"reason": "InternalError"})),
+        _ => Effect::Pass,
     });
     f.orphan_one(0).await;
     assert_eq!(f.api.count("PATCH configmaps"), 6);
@@ -207,9 +207,9 @@ impl Fixture {
             let continues =
                 it.by_controller && it.operation == "LIST configmaps" && it.query.contains("continue=");
             if continues && expired.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < tokens {
-                Fault::Status(410, json!({"reason": "Expired"}))
+                status_reply(410, json!({"reason": "Expired"}))
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
     }
@@ -261,9 +261,9 @@ async fn list_of_many_slow_pages_is_healthy_and_ends_with_the_term() {
     f.settle().await;
     f.api.inject_all(|it| {
         if it.by_controller && it.operation == "LIST configmaps" {
-            Fault::SlowResponse(PAGE_TIME)
+            Effect::DelayAnswer(PAGE_TIME)
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.api.reset();

@@ -64,8 +64,8 @@ async fn unlistable_resource_delays_orphaning_for_a_bounded_time_and_loses_nothi
     f.api.lag().hold_at("configmaps", f.sandbox.revision());
     f.create_dependents(&MAPS, &owner, 5).await;
     f.api.inject_all(|it| match it.operation.as_str() {
-        "LIST configmaps" if it.by_controller => Fault::Status(500, json!({"reason": "InternalError"})),
-        _ => Fault::None,
+        "LIST configmaps" if it.by_controller => status_reply(500, json!({"reason": "InternalError"})),
+        _ => Effect::Pass,
     });
     f.delete(&SECRETS, &owner, Propagation::Orphan).await;
     f.sleep(Duration::from_secs(29)).await;
@@ -89,8 +89,8 @@ async fn dependent_created_during_orphaning_is_orphaned() {
     let f = fixture().await;
     let owner = f.create_owner("owner", 5).await;
     f.api.inject_all(|it| match it.operation.as_str() {
-        "PATCH configmaps" if it.by_controller => Fault::SlowResponse(Duration::from_secs(2)),
-        _ => Fault::None,
+        "PATCH configmaps" if it.by_controller => Effect::DelayAnswer(Duration::from_secs(2)),
+        _ => Effect::Pass,
     });
     f.delete(&SECRETS, &owner, Propagation::Orphan).await;
     f.sleep(Duration::from_secs(1)).await;
@@ -110,8 +110,8 @@ async fn owner_deleted_during_a_list_waits_for_the_next_list() {
     f.settle().await;
     f.api.lag().hold_at("configmaps", f.sandbox.revision());
     f.api.inject_all(|it| match it.operation.as_str() {
-        "LIST configmaps" if it.by_controller => Fault::SlowResponse(Duration::from_secs(2)),
-        _ => Fault::None,
+        "LIST configmaps" if it.by_controller => Effect::DelayAnswer(Duration::from_secs(2)),
+        _ => Effect::Pass,
     });
     f.delete(&SECRETS, &first, Propagation::Orphan).await;
     f.until(async |f| f.api.count("LIST configmaps") == 1).await;
@@ -169,8 +169,8 @@ async fn uncached_dependent_that_changes_constantly_is_orphaned() {
     f.create_dependents(&WIDGETS, &owner, 1).await;
     // Every read is outdated by the time of the write.
     f.api.inject_all(|it| match it.operation.as_str() {
-        "GET widgets" | "LIST widgets" if it.by_controller => Fault::SlowResponse(Duration::from_millis(50)),
-        _ => Fault::None,
+        "GET widgets" | "LIST widgets" if it.by_controller => Effect::DelayAnswer(Duration::from_millis(50)),
+        _ => Effect::Pass,
     });
     f.delete(&SECRETS, &owner, Propagation::Orphan).await;
     let mut changes = 0;
@@ -192,8 +192,8 @@ async fn late_dependents_are_orphaned_in_later_terms() {
     let owner = f.create(&SECRETS, "owner", &[]).await;
     f.create_dependents(&PODS, &owner, 5).await;
     f.api.inject_all(|it| match it.operation.as_str() {
-        "LIST pods" => Fault::Status(500, json!({"reason": "InternalError"})),
-        _ => Fault::None,
+        "LIST pods" => status_reply(500, json!({"reason": "InternalError"})),
+        _ => Effect::Pass,
     });
     let collector = f.build(Options::default(), Scope::default());
     let fence = Fence::new(f.env.clock.clone());
@@ -211,7 +211,7 @@ async fn late_dependents_are_orphaned_in_later_terms() {
     f.delete(&SECRETS, &owner, Propagation::Orphan).await;
     run(Duration::from_mins(3)).await;
     assert!(f.get(&SECRETS, "owner").await.is_none());
-    f.api.inject_all(|_| Fault::None);
+    f.api.inject_all(|_| Effect::Pass);
     run(HOUR).await;
     assert_eq!(f.left(&PODS).await, 5);
     for object in f.list(&PODS).await {

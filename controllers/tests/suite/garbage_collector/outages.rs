@@ -5,26 +5,26 @@ use super::*;
 const OUTAGE: Duration = Duration::from_mins(10);
 const PENDING: usize = 500;
 
-fn outage_faults() -> [Fault; 3] {
-    let unavailable = Fault::Status(503, json!({"reason": "ServiceUnavailable"}));
-    [Fault::RequestLost, Fault::RequestHangs, unavailable]
+fn outage_faults() -> [Effect; 3] {
+    let unavailable = status_reply(503, json!({"reason": "ServiceUnavailable"}));
+    [Effect::LoseRequest, Effect::Hang, unavailable]
 }
 
 /// Injects `fault` into all requests of the collector for a time; returns the number of requests in that time.
-async fn outage(f: &Fixture, fault: &Fault, begin: impl AsyncFnOnce(&Fixture)) -> usize {
+async fn outage(f: &Fixture, fault: &Effect, begin: impl AsyncFnOnce(&Fixture)) -> usize {
     let injected = fault.clone();
     f.api.inject_all(move |it| {
         if it.by_controller {
             injected.clone()
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.api.reset();
     begin(f).await;
     f.sleep(OUTAGE).await;
     let sent = f.api.recorded().len();
-    f.api.inject_all(|_| Fault::None);
+    f.api.inject_all(|_| Effect::Pass);
     sent
 }
 
@@ -76,8 +76,8 @@ async fn total_outage_costs_few_requests_for_foreground_and_orphan_deletion() {
 #[tokio::test(start_paused = true)]
 async fn resource_without_responses_does_not_delay_other_resources() {
     for fault in [
-        Fault::RequestLost,
-        Fault::Status(500, json!({"reason": "InternalError"})),
+        Effect::LoseRequest,
+        status_reply(500, json!({"reason": "InternalError"})),
     ] {
         let f = fixture().await;
         let broken = f.create(&SECRETS, "broken", &[]).await;
@@ -87,7 +87,7 @@ async fn resource_without_responses_does_not_delay_other_resources() {
             "DELETE pods" => injected.clone(),
             // The healthy resource needs one retry too.
             "DELETE configmaps" if it.before == 0 => injected.clone(),
-            _ => Fault::None,
+            _ => Effect::Pass,
         });
         f.delete(&SECRETS, &broken, Propagation::Background).await;
         f.sleep(Duration::from_mins(5)).await;
@@ -103,9 +103,9 @@ async fn resource_without_responses_does_not_delay_other_resources() {
 #[tokio::test(start_paused = true)]
 async fn long_rejected_requests_are_retried_within_a_minute() {
     for fault in [
-        Fault::Status(403, json!({"reason": "Forbidden"})),
-        Fault::Status(500, json!({"reason": "InternalError"})),
-        Fault::Text(404, "404 page not found\n"),
+        status_reply(403, json!({"reason": "Forbidden"})),
+        status_reply(500, json!({"reason": "InternalError"})),
+        text_reply(404, "404 page not found\n"),
     ] {
         let f = fixture().await;
         let injected = fault.clone();
@@ -113,7 +113,7 @@ async fn long_rejected_requests_are_retried_within_a_minute() {
             if it.by_controller {
                 injected.clone()
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         f.create(&MAPS, "dependent-0", &[dangling(&SECRETS, "never")])
@@ -123,7 +123,7 @@ async fn long_rejected_requests_are_retried_within_a_minute() {
         f.settle().await;
         f.delete(&SECRETS, &owner, Propagation::Orphan).await;
         f.sleep(HOUR).await;
-        f.api.inject_all(|_| Fault::None);
+        f.api.inject_all(|_| Effect::Pass);
         f.sleep(Duration::from_mins(1)).await;
         assert_eq!(f.left(&MAPS).await, 0, "{fault:?}");
         assert!(f.get(&SECRETS, "owner").await.is_none(), "{fault:?}");

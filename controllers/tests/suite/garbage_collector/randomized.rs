@@ -9,7 +9,7 @@ use coxswain_manager::env::Rng;
 use tokio::sync::Notify;
 
 use self::audit::{Audit, Audited, has_finalizer, is_terminating, uid, unsettled};
-use self::fault_injector::{FaultInjector, Faults, KINDS};
+use self::fault_injector::{FaultInjector, KINDS, Settings};
 use super::*;
 use crate::randomized::run_seeds;
 
@@ -46,14 +46,7 @@ impl Run {
         let (service, direct) = (sandbox.service(), sandbox.service());
         let admin = Transport::from_service(direct.clone(), "sandbox", "test", &env.clock, &Registry::new());
         let admin = admin.expect("unregistered metrics").unfenced("admin", None);
-        let api = FaultInjector::new(
-            service,
-            direct,
-            &env.clock,
-            tasks.handle(),
-            Rng::from_seed(seed ^ 0xabc),
-            &audit,
-        );
+        let api = FaultInjector::new(service, direct, Rng::from_seed(seed ^ 0xabc), &audit);
         let run = Self {
             env,
             sandbox,
@@ -84,7 +77,7 @@ impl Run {
             ..self.env.clone()
         };
         let registry = Registry::new();
-        let transport = intercept::transport(self.api.clone(), &env.clock, &Registry::new());
+        let transport = self.api.transport(&env.clock);
         let reader = transport.client("reader", None);
         let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
         let discovery = transport.client("discovery", None);
@@ -143,7 +136,8 @@ impl Run {
         all.get(usize::try_from(at).expect("small"))
     }
 
-    fn one_in(&self, of: u64) -> bool {
+    /// Returns true with a probability of 1 / `of`.
+    fn happens(&self, of: u64) -> bool {
         self.rng.below(of) == 0
     }
 
@@ -151,9 +145,9 @@ impl Run {
     fn references(&self, objects: &[Value]) -> Vec<Value> {
         let mut references: Vec<Value> = Vec::new();
         for _ in 0..self.rng.below(4) {
-            let from = if self.one_in(4) { &self.created } else { objects };
+            let from = if self.happens(4) { &self.created } else { objects };
             let Some(owner) = self.one_of(from) else { continue };
-            let mut it = if self.one_in(2) {
+            let mut it = if self.happens(2) {
                 blocking(owner)
             } else {
                 reference(owner)
@@ -220,7 +214,7 @@ impl Run {
         match (self.rng.below(12), some) {
             (0..=3, _) => {
                 let resource = self.one_of(&KINDS).expect("one").clone();
-                let namespace = if self.one_in(4) { "other" } else { "default" };
+                let namespace = if self.happens(4) { "other" } else { "default" };
                 let name = format!("object-{}", self.rng.below(6));
                 let owners = self.references(&objects);
                 self.create(&resource, namespace, &name, &owners).await;
@@ -287,8 +281,8 @@ impl Run {
             8 => self
                 .api
                 .with(|it| it.undiscoverable = Some("rbac.authorization.k8s.io")),
-            9 if self.one_in(2) => {
-                let crd = if self.one_in(2) { &WIDGETS } else { &GADGETS };
+            9 if self.happens(2) => {
+                let crd = if self.happens(2) { &WIDGETS } else { &GADGETS };
                 let name = Key::cluster(format!("{}.{}", crd.plural, crd.group));
                 let found: Result<Value, _> = self.admin.get(&CRDS, &name).await;
                 match found {
@@ -303,7 +297,7 @@ impl Run {
                     Err(_) => self.define(crd).await,
                 }
             }
-            10 if self.one_in(2) => self.start(),
+            10 if self.happens(2) => self.start(),
             11 => {
                 // The term ends and the next one begins.
                 if let Some((_, end_term)) = &self.process {
@@ -343,7 +337,7 @@ impl Run {
     /// Ends all faults; waits until all garbage is collected and asserts that the collector becomes idle.
     async fn settle(&mut self) -> Result<(), String> {
         self.clear_faults();
-        self.api.with(|it| *it = Faults::default());
+        self.api.with(|it| *it = Settings::default());
         let start = self.env.clock.now();
         loop {
             // A deleted CRD exists until its last object is deleted.
@@ -394,7 +388,7 @@ async fn run(seed: u64) -> Result<Audited, String> {
         run.change_object().await;
     }
     let (requests, caches) = (run.rng.below(50), run.rng.below(30));
-    let caches = if run.one_in(2) { 0 } else { caches };
+    let caches = if run.happens(2) { 0 } else { caches };
     run.api
         .with(|it| (it.request_percent, it.cache_percent) = (requests, caches));
     run.start();
@@ -403,7 +397,7 @@ async fn run(seed: u64) -> Result<Audited, String> {
         for _ in 0..run.rng.below(4) {
             run.change_object().await;
         }
-        if run.one_in(3) {
+        if run.happens(3) {
             run.inject_random_fault().await;
         }
         let millis = match run.rng.below(4) {

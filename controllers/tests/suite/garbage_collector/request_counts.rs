@@ -102,10 +102,10 @@ async fn concurrent_live_reads_of_an_owner_are_shared() {
     let f = fixture().await;
     let owner = f.create_owner("owner", MANY).await;
     f.api.inject_all(|it| match it.operation.as_str() {
-        "GET secrets" => Fault::SlowResponse(Duration::from_millis(500)),
+        "GET secrets" => Effect::DelayAnswer(Duration::from_millis(500)),
         // Workers do not read the owner at the same instant.
-        "DELETE configmaps" => Fault::SlowResponse(Duration::from_millis(10)),
-        _ => Fault::None,
+        "DELETE configmaps" => Effect::DelayAnswer(Duration::from_millis(10)),
+        _ => Effect::Pass,
     });
     f.delete(&SECRETS, &owner, Propagation::Foreground).await;
     f.until(async |f| f.left(&MAPS).await == 0).await;
@@ -200,8 +200,8 @@ async fn absent_owner_is_read_once() {
     let f = fixture().await;
     let never = dangling(&SECRETS, "never");
     f.api.inject_all(|it| match it.operation.as_str() {
-        "GET secrets" => Fault::SlowResponse(Duration::from_secs(3)),
-        _ => Fault::None,
+        "GET secrets" => Effect::DelayAnswer(Duration::from_secs(3)),
+        _ => Effect::Pass,
     });
     for i in 0..MANY {
         f.create(&MAPS, &format!("dependent-{i}"), std::slice::from_ref(&never))

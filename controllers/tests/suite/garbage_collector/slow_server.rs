@@ -18,9 +18,9 @@ async fn create_blocked_owner(f: &Fixture, count: usize) -> Value {
 fn slow_gets(f: &Fixture, time: Duration) {
     f.api.inject_all(move |it| {
         if it.by_controller && it.operation.starts_with("GET") {
-            Fault::SlowResponse(time)
+            Effect::DelayAnswer(time)
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
 }
@@ -77,7 +77,7 @@ async fn gets_slower_than_ten_seconds_delete_nothing_and_back_off() {
     let gets = f.api.count("GET secrets");
     // One at a time.
     assert!((2..=51).contains(&gets), "{gets}");
-    f.api.inject_all(|_| Fault::None);
+    f.api.inject_all(|_| Effect::Pass);
     f.sleep(Duration::from_mins(1)).await;
     assert_eq!(f.left(&MAPS).await, 0);
 }

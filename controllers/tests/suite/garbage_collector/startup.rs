@@ -8,9 +8,9 @@ fn fail_lists_of_secrets_for(f: &Fixture, seconds: u64) {
         let late = clock.now() - begin < Duration::from_secs(seconds);
         match it.operation.as_str() {
             "LIST secrets" if late && !it.by_controller => {
-                Fault::Status(500, json!({"reason": "InternalError"}))
+                status_reply(500, json!({"reason": "InternalError"}))
             }
-            _ => Fault::None,
+            _ => Effect::Pass,
         }
     });
 }
@@ -110,8 +110,8 @@ async fn deletion_event_from_before_a_restore_is_verified_by_a_live_read() {
     let f = unstarted();
     // The cache of config maps relists first.
     f.api.inject_all(|it| match it.operation.as_str() {
-        "WATCH configmaps" => Fault::Status(500, json!({"reason": "InternalError"})),
-        _ => Fault::None,
+        "WATCH configmaps" => status_reply(500, json!({"reason": "InternalError"})),
+        _ => Effect::Pass,
     });
     let live = async |f: &Fixture| {
         let owner = f.create(&SECRETS, "owner", &[]).await;
@@ -143,7 +143,7 @@ async fn deletion_event_from_before_a_restore_is_verified_by_a_live_read() {
     assert_eq!((f.left(&MAPS).await, f.api.writes()), (5, 0));
     f.sleep(HOUR).await;
     assert_eq!((f.left(&MAPS).await, f.api.writes()), (5, 0));
-    f.api.inject_all(|_| Fault::None);
+    f.api.inject_all(|_| Effect::Pass);
     f.delete(&SECRETS, &again, Propagation::Background).await;
     f.until(async |f| f.left(&MAPS).await == 0).await;
 }

@@ -8,12 +8,12 @@ const FINALIZER_DELAY: Duration = Duration::from_secs(30);
 async fn with_unreadable_resources() -> (Fixture, Arc<GarbageCollector>) {
     let f = unstarted();
     f.api.inject_all(|it| match it.operation.as_str() {
-        "LIST pods" => Fault::Status(
+        "LIST pods" => status_reply(
             500,
             json!({"reason": "InternalError", "message": "conversion failed"}),
         ),
-        "LIST clusterroles" => Fault::Status(403, json!({"reason": "Forbidden", "message": "not allowed"})),
-        _ => Fault::None,
+        "LIST clusterroles" => status_reply(403, json!({"reason": "Forbidden", "message": "not allowed"})),
+        _ => Effect::Pass,
     });
     let collector = Arc::new(f.build(Options::default(), Scope::default()));
     f.run(Arc::clone(&collector));
@@ -55,7 +55,7 @@ async fn unreadable_resources_are_reported_in_health_and_metrics() {
         assert_eq!(f.metric(&series), Some(1.0), "{resource}");
     }
     collector.health().expect("healthy");
-    f.api.inject_all(|_| Fault::None);
+    f.api.inject_all(|_| Effect::Pass);
     f.sleep(Duration::from_mins(5)).await;
     assert_eq!(collector.remark(), None);
     let series = "coxswain_garbage_collector_unsynced{resource=\"pods\"}";

@@ -32,8 +32,8 @@ const MANY: usize = 1000;
 async fn forbidden_owner_kind_costs_the_same_reads_for_any_number_of_dependents() {
     let forbid = |f: &Fixture| {
         f.api.inject_all(|it| match it.operation.as_str() {
-            "GET secrets" | "LIST secrets" => Fault::Status(403, json!({"reason": "Forbidden"})),
-            _ => Fault::None,
+            "GET secrets" | "LIST secrets" => status_reply(403, json!({"reason": "Forbidden"})),
+            _ => Effect::Pass,
         });
     };
     let owner = dangling(&SECRETS, "owner");
@@ -85,8 +85,8 @@ async fn unresolvable_owners_do_not_delay_retries_of_other_objects() {
     f.delete(&SECRETS, &owner, Propagation::Background).await;
     f.sleep(Duration::from_secs(10)).await;
     f.api.inject_all(|it| match it.operation.as_str() {
-        "DELETE pods" if it.before < 3 => Fault::Status(403, json!({"reason": "Forbidden"})),
-        _ => Fault::None,
+        "DELETE pods" if it.before < 3 => status_reply(403, json!({"reason": "Forbidden"})),
+        _ => Effect::Pass,
     });
     f.create(&PODS, "dependent-0", &[dangling(&SECRETS, "never")])
         .await;

@@ -37,8 +37,8 @@ async fn new_leader_with_warm_caches_starts_without_lists() {
     f.sleep(Duration::from_mins(1)).await;
     assert_eq!(f.api.recorded().len(), 0);
     f.api.inject_all(|it| match it.operation.as_str() {
-        "LIST configmaps" => Fault::RequestHangs,
-        _ => Fault::None,
+        "LIST configmaps" => Effect::Hang,
+        _ => Effect::Pass,
     });
     let lists = f.reads("LIST");
     let start = f.env.clock.now();
@@ -114,8 +114,8 @@ async fn inherited_cache_of_unknown_age_delays_finalizers_for_a_bounded_time() {
     collector.warm(ready(()));
     f.sleep(Duration::from_secs(2)).await;
     f.api.inject_all(|it| match it.operation.as_str() {
-        "LIST pods" => Fault::Status(500, json!({"reason": "InternalError"})),
-        _ => Fault::None,
+        "LIST pods" => status_reply(500, json!({"reason": "InternalError"})),
+        _ => Effect::Pass,
     });
     f.delete(&SECRETS, &owner, Propagation::Foreground).await;
     f.run(collector);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use coxswain_sandbox::faults::Effect;
 use serde_json::json;
 
-use super::fault_injector::Fault;
 use super::{CRDS, Fixture, SECOND, fixture, fixture_with, published};
 
 fn reads(f: &Fixture) -> usize {
@@ -41,7 +41,7 @@ async fn discovery_behind_a_new_crd_is_reread_soon() {
     f.sleep(SECOND).await;
     let lagging = f.api.document("/apis").await;
     f.api
-        .inject(move |path| (path == "/apis").then(|| Fault::Response(200, lagging.clone())));
+        .inject(move |path| (path == "/apis").then(|| Effect::reply(200, lagging.clone())));
     f.create_crd("things.t.io", &["v1"]).await;
     f.sleep(2 * SECOND).await;
     assert!(!f.collects("t.io/v1 things"));
@@ -60,8 +60,8 @@ async fn discovery_behind_a_deleted_crd_is_reread_soon() {
     let lagging = f.api.document("/apis").await;
     let version = f.api.document("/apis/t.io/v1").await;
     f.api.inject(move |path| match path {
-        "/apis" => Some(Fault::Response(200, lagging.clone())),
-        "/apis/t.io/v1" => Some(Fault::Response(200, version.clone())),
+        "/apis" => Some(Effect::reply(200, lagging.clone())),
+        "/apis/t.io/v1" => Some(Effect::reply(200, version.clone())),
         _ => None,
     });
     f.delete_crd("things.t.io").await;
@@ -78,7 +78,7 @@ async fn crd_never_served_costs_few_reads() {
     f.sleep(SECOND).await;
     let lagging = f.api.document("/apis").await;
     f.api
-        .inject(move |path| (path == "/apis").then(|| Fault::Response(200, lagging.clone())));
+        .inject(move |path| (path == "/apis").then(|| Effect::reply(200, lagging.clone())));
     f.create_crd("things.t.io", &["v1"]).await;
     f.api.take_requests();
     f.sleep(60 * SECOND).await;
@@ -125,7 +125,7 @@ async fn version_no_longer_served_is_removed() {
 #[tokio::test(start_paused = true)]
 async fn unwatchable_crds_are_discovered_within_half_a_minute() {
     let forbidden = r#"{"kind":"Status","code":403,"reason":"Forbidden"}"#;
-    for fault in [Fault::Response(403, forbidden.to_owned()), Fault::Hang] {
+    for fault in [Effect::reply(403, forbidden.to_owned()), Effect::Hang] {
         let f = fixture_with(&["things.t.io"], move |api| {
             api.inject(move |path| {
                 path.ends_with("/customresourcedefinitions")
@@ -156,7 +156,7 @@ async fn kind_with_a_crd_survives_stale_discovery() {
     f.sleep(SECOND).await;
     let mut kinds = f.discovery.kinds();
     kinds.mark_unchanged();
-    let rule = move |path: &str| (path == "/apis").then(|| Fault::Response(200, lagging.clone()));
+    let rule = move |path: &str| (path == "/apis").then(|| Effect::reply(200, lagging.clone()));
     f.api.inject(rule.clone());
     f.sleep(45 * SECOND).await;
     f.api.clear_faults();

@@ -1,12 +1,13 @@
 //! Failures of discovery: kinds stay published, the failure is reported, and reads are retried with a backoff.
 
-use super::fault_injector::Fault;
+use coxswain_sandbox::faults::Effect;
+
 use super::{Fixture, SECOND, fixture, published};
 
 const APPS: &str = "apps/v1 deployments";
 
-fn unavailable() -> Fault {
-    Fault::Response(503, "service unavailable".to_owned())
+fn unavailable() -> Effect {
+    Effect::reply(503, "service unavailable".to_owned())
 }
 
 async fn sleep_an_hour(f: &Fixture) {
@@ -58,7 +59,7 @@ async fn failing_group_keeps_its_kinds_and_delays_no_other_group() {
 
 #[tokio::test(start_paused = true)]
 async fn hanging_group_delays_others_by_about_a_second() {
-    let f = fixture(|api| api.inject(|path| (path == "/apis/apps/v1").then_some(Fault::Hang))).await;
+    let f = fixture(|api| api.inject(|path| (path == "/apis/apps/v1").then_some(Effect::Hang))).await;
     f.within(3 * SECOND / 2, "published", || f.collects("v1 pods"))
         .await;
     f.create_crd("things.t.io", &["v1"]).await;
@@ -89,7 +90,7 @@ async fn hanging_groups_are_read_last_the_next_time() {
             "/apis/batch/",
             "/apis/policy/",
         ];
-        hang.iter().any(|it| path.starts_with(it)).then_some(Fault::Hang)
+        hang.iter().any(|it| path.starts_with(it)).then_some(Effect::Hang)
     });
     sleep_an_hour(&f).await;
     assert_eq!(f.collected(), all);
@@ -137,7 +138,7 @@ async fn total_failure_keeps_the_kinds_and_costs_few_requests() {
 #[tokio::test(start_paused = true)]
 async fn kinds_are_published_after_both_roots_are_read() {
     for root in ["/api", "/apis"] {
-        for fault in [unavailable(), Fault::Hang] {
+        for fault in [unavailable(), Effect::Hang] {
             let f = fixture(|api| api.inject(move |path| (path == root).then(|| fault.clone()))).await;
             f.sleep(600 * SECOND).await;
             assert!(f.discovery.kinds().borrow().is_none());
@@ -163,7 +164,7 @@ async fn response_without_groups_is_a_failure() {
     for body in bodies {
         let f = published().await;
         let all = f.collected();
-        f.api.inject(move |_| Some(Fault::Response(200, body.to_owned())));
+        f.api.inject(move |_| Some(Effect::reply(200, body.to_owned())));
         f.sleep(660 * SECOND).await;
         assert_eq!(f.collected(), all, "{body}");
         assert!(f.sync_errors() >= 2, "{body}: not counted");

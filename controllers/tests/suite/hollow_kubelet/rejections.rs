@@ -1,20 +1,16 @@
 //! Rejected requests and blocked objects: the controller settles or backs off.
 
-use std::sync::{Arc, Mutex};
-
+use bytes::Bytes;
 use coxswain_controllers::hollow_kubelet::guarded;
 use coxswain_manager::manager::{Manager, Options as ManagerOptions};
 use coxswain_manager::serve::Checks;
-use coxswain_sandbox::ApiService;
-use http::{Method, Request};
-use kube::client::Body;
-use tower_service::Service;
+use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
+use http::{Method, Response};
 
 use super::*;
-use crate::intercept::{self, Intercept, Reply, respond};
 
 /// Returns the status code of a rejected request.
-type Reject = fn(&Request<Body>) -> Option<u16>;
+type Reject = fn(&RecordedRequest) -> Option<u16>;
 
 /// Bound on attempts in ten minutes: 5 ms doubled 17 times is 10.9 minutes.
 const MAX_ATTEMPTS: usize = 18;
@@ -22,51 +18,21 @@ const MAX_ATTEMPTS: usize = 18;
 /// More requests are a hot loop.
 const HOT_LOOP: usize = 1000;
 
-/// A transport that records requests and rejects some.
-#[derive(Clone)]
-struct RejectingTransport {
-    service: ApiService,
-    reject: Reject,
-    log: Arc<Mutex<Vec<String>>>,
+/// Returns the number of requests that start with `begin`.
+fn count(faults: &Faults, begin: &str) -> usize {
+    faults.count(&Matcher::any().when({
+        let begin = begin.to_owned();
+        move |it| format!("{} {}", it.method, it.path).starts_with(&begin)
+    }))
 }
 
-impl Intercept for RejectingTransport {
-    async fn handle(mut self, request: Request<Body>) -> Reply {
-        let line = format!("{} {}", request.method(), request.uri().path());
-        let many = {
-            let mut log = self.log.lock().expect("a log");
-            log.push(line);
-            log.len() > HOT_LOOP
-        };
-        if many {
-            // Otherwise the paused clock would never advance.
-            std::future::pending::<()>().await;
-        }
-        if let Some(code) = (self.reject)(&request) {
-            let mut rejected = respond(code, "")?;
-            rejected.headers_mut().insert("retry-after", "0".parse()?);
-            return Ok(rejected);
-        }
-        Ok(self.service.call(request).await?)
-    }
+/// Returns an answer without a body that may be retried at once.
+fn rejection(code: u16) -> Effect {
+    let response = Response::builder().status(code).header("retry-after", "0");
+    Effect::Reply(response.body(Bytes::new()).expect("a response"))
 }
 
-impl RejectingTransport {
-    /// The number of requests that start with `begin`.
-    fn count(&self, begin: &str) -> usize {
-        let log = self.log.lock().expect("a log");
-        log.iter().filter(|line| line.starts_with(begin)).count()
-    }
-
-    fn writes(&self) -> usize {
-        ["POST", "PATCH", "PUT", "DELETE"]
-            .map(|it| self.count(it))
-            .iter()
-            .sum()
-    }
-}
-
-fn rejecting(options: Options, reject: Reject) -> (Fixture, RejectingTransport) {
+fn rejecting(options: Options, reject: Reject) -> (Fixture, Faults) {
     let start = Timestamp::from_second(1_800_000_000).expect("a time");
     let sandbox = Sandbox::builder()
         .env(SandboxEnv::starting_at(start, 7))
@@ -74,29 +40,32 @@ fn rejecting(options: Options, reject: Reject) -> (Fixture, RejectingTransport) 
         .expect("a sandbox");
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
-    let service = RejectingTransport {
-        service: sandbox.service(),
-        reject,
-        log: Arc::default(),
-    };
+    let faults = Faults::new();
+    // Otherwise the paused clock would never advance.
+    faults.on(Matcher::any()).after(HOT_LOOP).hang();
+    faults.on(Matcher::any()).decide(move |it| match reject(it) {
+        Some(code) => rejection(code),
+        None => Effect::Pass,
+    });
     let around = |registry: &Registry| {
         Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, registry)
             .expect("a transport")
     };
-    let transport = intercept::transport(service.clone(), &env.clock, &Registry::new());
+    let service = faults.wrap(sandbox.service());
+    let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &Registry::new());
     let fixture = Fixture {
         client: around(&Registry::new()).unfenced("test", None),
-        transport,
+        transport: transport.expect("a transport"),
         env,
         options,
         _tasks: tasks,
     };
-    (fixture, service)
+    (fixture, faults)
 }
 
 #[tokio::test(start_paused = true)]
 async fn pod_with_finalizers_is_deleted_once() {
-    let (fixture, service) = rejecting(at_once(), |_| None);
+    let (fixture, faults) = rejecting(at_once(), |_| None);
     fixture.host();
     let held = fixture
         .pod("held", &json!({"metadata": {"finalizers": ["x.io/held"]}}))
@@ -112,38 +81,38 @@ async fn pod_with_finalizers_is_deleted_once() {
     fixture.delete(&held).await;
     fixture.delete(&unbound).await;
     fixture.env.clock.sleep(Duration::from_mins(1)).await;
-    assert_eq!(service.count("DELETE /api/v1/namespaces/default/pods/held"), 1);
-    let writes = service.writes();
+    assert_eq!(count(&faults, "DELETE /api/v1/namespaces/default/pods/held"), 1);
+    let writes = faults.count(&Matcher::writes());
     fixture.env.clock.sleep(Duration::from_mins(10)).await;
-    assert_eq!(service.writes(), writes);
+    assert_eq!(faults.count(&Matcher::writes()), writes);
 }
 
 #[tokio::test(start_paused = true)]
 async fn rejected_requests_are_retried_with_backoff() {
     let cases: [(Reject, &str); 4] = [
         (
-            |it| it.uri().path().ends_with("/pods/p/binding").then_some(403),
+            |it| it.path.ends_with("/pods/p/binding").then_some(403),
             "POST /api/v1/namespaces/default/pods/p/binding",
         ),
         (
-            |it| it.uri().path().ends_with("/pods/p/status").then_some(422),
+            |it| it.path.ends_with("/pods/p/status").then_some(422),
             "PATCH /api/v1/namespaces/default/pods/p/status",
         ),
         (
-            |it| it.uri().path().ends_with("/pods/p/status").then_some(429),
+            |it| it.path.ends_with("/pods/p/status").then_some(429),
             "PATCH /api/v1/namespaces/default/pods/p/status",
         ),
         (
-            |it| (it.method() == Method::POST && it.uri().path() == "/api/v1/nodes").then_some(403),
+            |it| (it.method == Method::POST && it.path == "/api/v1/nodes").then_some(403),
             "POST /api/v1/nodes",
         ),
     ];
     for (reject, request) in cases {
-        let (fixture, service) = rejecting(at_once(), reject);
+        let (fixture, faults) = rejecting(at_once(), reject);
         fixture.host();
         fixture.pod("p", &json!({})).await;
         fixture.env.clock.sleep(Duration::from_mins(10)).await;
-        let attempts = service.count(request);
+        let attempts = count(&faults, request);
         assert!((2..=MAX_ATTEMPTS).contains(&attempts), "{request}: {attempts}");
     }
 }
@@ -186,8 +155,8 @@ async fn refusal_ends_with_the_term() {
 #[tokio::test(start_paused = true)]
 async fn failing_node_list_is_retried_without_a_hot_loop() {
     let outside = Options::default();
-    let (fixture, service) = rejecting(outside.clone(), |it| {
-        (it.uri().path() == "/api/v1/nodes" && it.method() == Method::GET).then_some(429)
+    let (fixture, faults) = rejecting(outside.clone(), |it| {
+        (it.path == "/api/v1/nodes" && it.method == Method::GET).then_some(429)
     });
     let mut manager = manager(&fixture);
     let controller = guarded(&manager, manager.client("test"), outside, 1).expect("a controller");
@@ -199,6 +168,6 @@ async fn failing_node_list_is_retried_without_a_hot_loop() {
             .spawn(manager.run(None, CancellationToken::new())),
     );
     fixture.env.clock.sleep(Duration::from_mins(1)).await;
-    let lists = service.count("GET /api/v1/nodes");
+    let lists = count(&faults, "GET /api/v1/nodes");
     assert!((2..60).contains(&lists), "{lists} requests");
 }

@@ -5,24 +5,24 @@ use http::Method;
 use super::*;
 
 /// Injects `answer` into every second pod request of this method.
-fn every_other(f: &Fixture, method: Method, answer: Fault) {
+fn every_other(f: &Fixture, method: Method, answer: Effect) {
     f.api.inject(move |it, path, before| {
         if *it == method && path.contains("/pods") && before % 2 == 0 {
             answer.clone()
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
 }
 
-fn server_timeout() -> Fault {
-    Fault::Status(500, json!({"reason": "ServerTimeout", "message": "try again"}))
+fn server_timeout() -> Effect {
+    status_reply(500, json!({"reason": "ServerTimeout", "message": "try again"}))
 }
 
 #[tokio::test(start_paused = true)]
 async fn create_of_unknown_outcome_never_leads_to_a_surplus_pod() {
     for kind in kinds() {
-        for answer in [Fault::ResponseLost, Fault::RequestLost, server_timeout()] {
+        for answer in [Effect::LoseAnswer, Effect::LoseRequest, server_timeout()] {
             let f = fixture(kind.clone()).await;
             every_other(&f, Method::POST, answer.clone());
             f.create_ready("web", 20).await;
@@ -37,7 +37,7 @@ async fn create_of_unknown_outcome_never_leads_to_a_surplus_pod() {
 #[tokio::test(start_paused = true)]
 async fn create_of_unknown_outcome_is_deleted_on_scale_down() {
     let f = fixture(REPLICA_SET).await;
-    every_other(&f, Method::POST, Fault::ResponseLost);
+    every_other(&f, Method::POST, Effect::LoseAnswer);
     f.create_owner(&f.owner("web", 1)).await;
     f.until(async |f| f.api.count("POST pods") > 0).await;
     f.scale("web", 0).await;
@@ -48,11 +48,11 @@ async fn create_of_unknown_outcome_is_deleted_on_scale_down() {
 
 #[tokio::test(start_paused = true)]
 async fn delete_of_unknown_outcome_or_conflict_deletes_no_other_pod() {
-    let conflict = Fault::Status(
+    let conflict = status_reply(
         409,
         json!({"reason": "Conflict", "message": "the object has been modified"}),
     );
-    for answer in [Fault::ResponseLost, Fault::RequestLost, conflict] {
+    for answer in [Effect::LoseAnswer, Effect::LoseRequest, conflict] {
         let f = fixture(REPLICA_SET).await;
         f.create_ready("web", 20).await;
         every_other(&f, Method::DELETE, answer.clone());
@@ -67,7 +67,7 @@ async fn delete_of_unknown_outcome_or_conflict_deletes_no_other_pod() {
 #[tokio::test(start_paused = true)]
 async fn name_that_already_exists_is_replaced() {
     let f = fixture(REPLICA_SET).await;
-    let taken = Fault::Status(409, json!({"reason": "AlreadyExists", "message": "taken"}));
+    let taken = status_reply(409, json!({"reason": "AlreadyExists", "message": "taken"}));
     every_other(&f, Method::POST, taken);
     f.create_ready("web", 10).await;
     assert_eq!(f.list(&PODS).await.len(), 10);
@@ -77,8 +77,8 @@ async fn name_that_already_exists_is_replaced() {
 #[tokio::test(start_paused = true)]
 async fn failed_status_write_is_retried_on_the_live_object() {
     for answer in [
-        Fault::ResponseLost,
-        Fault::Status(
+        Effect::LoseAnswer,
+        status_reply(
             409,
             json!({"reason": "Conflict", "message": "the object has been modified"}),
         ),
@@ -88,7 +88,7 @@ async fn failed_status_write_is_retried_on_the_live_object() {
             if *method == Method::PATCH && path.ends_with("/status") && before == 0 {
                 answer.clone()
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         f.create_ready("web", 3).await;
@@ -101,8 +101,8 @@ async fn failed_status_write_is_retried_on_the_live_object() {
 async fn expectations_end_with_the_term() {
     let f = bare(REPLICA_SET).await;
     f.api.inject(|method, _, _| match *method {
-        Method::POST => Fault::RequestLost,
-        _ => Fault::None,
+        Method::POST => Effect::LoseRequest,
+        _ => Effect::Pass,
     });
     let controller = f.build(Scope::default());
     f.create_owner(&f.owner("web", 1)).await;
@@ -114,7 +114,7 @@ async fn expectations_end_with_the_term() {
         .timeout(Duration::from_millis(1), controller.run(&fence, first, stop));
     assert!(ended.await.is_none(), "the controller runs until the timeout");
     assert!(f.api.count("POST pods") > 0);
-    f.api.inject(|_, _, _| Fault::None);
+    f.api.inject(|_, _, _| Effect::Pass);
     f.api.reset();
     let (second, stop) = (fence.open_forever(), CancellationToken::new());
     let ended = f
@@ -133,12 +133,13 @@ async fn expectations_end_with_the_term() {
 #[tokio::test(start_paused = true)]
 async fn late_create_reuses_the_name_of_its_retry() {
     let f = fixture(REPLICA_SET).await;
-    f.api.inject(|method, path, before| {
+    let late = f.api.delay_until_post();
+    f.api.inject(move |method, path, before| {
         let first = *method == Method::POST && path.ends_with("/pods") && before == 0;
         if first {
-            Fault::DelayedUntilPost
+            late.clone()
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.create_ready("web", 1).await;
@@ -151,13 +152,14 @@ async fn rejected_retry_keeps_the_name_of_an_earlier_create_pending() {
     for refused in [403, 409, 422] {
         let f = fixture(REPLICA_SET).await;
         f.hold_pods();
-        let no = Fault::Status(refused, json!({"reason": "Conflict", "message": "no"}));
+        let late = f.api.delay_until_post();
+        let no = status_reply(refused, json!({"reason": "Conflict", "message": "no"}));
         f.api.inject(move |method, path, before| {
             let create = *method == Method::POST && path.ends_with("/pods");
             match before {
-                0 if create => Fault::DelayedUntilPost,
+                0 if create => late.clone(),
                 1 if create => no.clone(),
-                _ => Fault::None,
+                _ => Effect::Pass,
             }
         });
         f.create_owner(&f.owner("web", 1)).await;
@@ -177,9 +179,9 @@ async fn pod_created_and_deleted_unobserved_is_replaced() {
         f.api.inject(move |method, path, before| {
             let first = *method == Method::POST && path.ends_with("/pods") && before == 0;
             if lost && first {
-                Fault::ResponseLost
+                Effect::LoseAnswer
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         f.create_owner(&f.owner("web", 1)).await;
@@ -203,11 +205,11 @@ fn cost(cost: i32) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn unknown_delete_is_resolved_before_another_pod_is_selected() {
-    let conflict = Fault::Status(
+    let conflict = status_reply(
         409,
         json!({"reason": "Conflict", "message": "the object has been modified"}),
     );
-    for answer in [Fault::ResponseLost, Fault::ResponseHangs, conflict] {
+    for answer in [Effect::LoseAnswer, Effect::HangAnswer, conflict] {
         let f = fixture(REPLICA_SET).await;
         f.create_ready("web", 3).await;
         let pods = f.pods().await;
@@ -222,7 +224,7 @@ async fn unknown_delete_is_resolved_before_another_pod_is_selected() {
             let answer = answer.clone();
             move |method, _, before| match *method {
                 Method::DELETE if before == 0 => answer.clone(),
-                _ => Fault::None,
+                _ => Effect::Pass,
             }
         });
         f.scale("web", 2).await;

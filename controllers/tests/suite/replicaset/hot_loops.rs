@@ -184,9 +184,9 @@ fn cases() -> Vec<Case> {
                 let status =
                     json!({"reason": "Invalid", "message": "only one reference can have controller set"});
                 if adopted {
-                    Fault::Status(422, status)
+                    status_reply(422, status)
                 } else {
-                    Fault::None
+                    Effect::Pass
                 }
             });
             Box::pin(async {
@@ -300,9 +300,9 @@ async fn new_message_of_the_same_rejection_is_not_written() {
     f.api.inject(|method, path, before| {
         if *method == Method::POST && path.ends_with("/pods") {
             let message = format!("denied, see request {before}");
-            Fault::Status(403, json!({"reason": "Forbidden", "message": message}))
+            status_reply(403, json!({"reason": "Forbidden", "message": message}))
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     bad(&f, 3).await;

@@ -8,12 +8,12 @@ use super::*;
 const BACKOFF_MAX: Duration = Duration::from_secs(1000);
 
 fn reject_pods(f: &Fixture, code: u16, status: &Value) {
-    let answer = Fault::Status(code, status.clone());
+    let answer = status_reply(code, status.clone());
     f.api.inject(move |method, path, _| {
         if *method == Method::POST && path.ends_with("/pods") {
             answer.clone()
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
 }
@@ -52,7 +52,7 @@ async fn rejected_pods_are_reported_once_and_retried_with_backoff() {
             assert!(f.reasons().await.iter().all(|it| it == "FailedCreate"));
 
             // No event follows: the next attempt comes from the backoff.
-            f.api.inject(|_, _, _| Fault::None);
+            f.api.inject(|_, _, _| Effect::Pass);
             f.sleep(BACKOFF_MAX).await;
             f.ready("web", 50).await;
             assert_eq!(failure(&f.get("web").await), None);
@@ -98,7 +98,7 @@ async fn recreated_owner_is_not_suspended() {
     let owner = f.create_owner(&f.owner("web", 3)).await;
     f.sleep(Duration::from_secs(1)).await;
     assert_eq!(f.api.count("POST pods"), 1);
-    f.api.inject(|_, _, _| Fault::None);
+    f.api.inject(|_, _, _| Effect::Pass);
     f.delete(&f.kind.resource, &owner).await;
     f.create_owner(&f.owner("web", 3)).await;
     f.sleep(Duration::from_secs(1)).await;

@@ -28,9 +28,9 @@ async fn replicaset_whose_pods_are_too_large_reports_replica_failure_and_backs_o
     let too_large = json!({"reason": "RequestEntityTooLarge", "message": "limit is 3145728"});
     f.api.inject(move |method, path, _| {
         if *method == http::Method::POST && path.ends_with("/pods") {
-            Fault::Status(413, too_large.clone())
+            status_reply(413, too_large.clone())
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.create_owner(&f.owner("web", 3)).await;

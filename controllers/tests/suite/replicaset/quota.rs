@@ -22,12 +22,12 @@ impl Fixture {
     async fn at_quota(&self, min_ready_seconds: i64) -> Vec<Value> {
         self.api.inject(|method, path, before| {
             if *method == Method::POST && path.ends_with("/pods") && before >= 3 {
-                Fault::Status(
+                status_reply(
                     403,
                     json!({"reason": "Forbidden", "message": "exceeded quota: few"}),
                 )
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         let mut owner = self.owner("web", 5);
@@ -97,12 +97,12 @@ async fn status_is_written_while_adoption_fails() {
         let pods = f.pods().await;
         f.api.inject(|method, path, _| {
             if *method == Method::PATCH && path.ends_with("/pods/orphan") {
-                Fault::Status(
+                status_reply(
                     403,
                     json!({"reason": "Forbidden", "message": "denied by a webhook"}),
                 )
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         let orphan = json!({
@@ -137,16 +137,16 @@ async fn failing_creates_do_not_retry_with_every_token() {
     f.sleep(Duration::from_mins(1)).await;
     f.api.inject(|method, path, _| {
         if *method == Method::POST && path.ends_with("/pods") {
-            Fault::Status(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
+            status_reply(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
     f.api.reset();
     f.sleep(LONG_OUTAGE).await;
     let posts = f.api.count("POST pods");
     assert!((10..45).contains(&posts), "{posts}");
-    f.api.inject(|_, _, _| Fault::None);
+    f.api.inject(|_, _, _| Effect::Pass);
     f.api.reset();
     for _ in 0..100 {
         if f.api.count("POST pods") > 10 {

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use coxswain_manager::env::{Clock, Rng};
 use coxswain_sandbox::ApiService;
+use coxswain_sandbox::faults::Matcher;
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use tower_service::Service as _;
 
 use super::*;
-use crate::intercept::{self, Intercept, Reply};
 use crate::randomized::{self, DesiredStates};
 
 /// Number of seeds by default.
@@ -25,10 +25,9 @@ const MEAN_COMMITS: usize = 10;
 /// The maximum time for which a sync acts on a snapshot: one batch of requests, and the reads before it.
 const SYNC_MAX: Duration = Duration::from_secs(40);
 
-/// Forwards the requests of the controller to the fault injector and checks the effect of each.
+/// An API service that is not behind a fault layer, and the audit.
 #[derive(Clone)]
 struct Audited {
-    api: FaultInjector,
     server: ApiService,
     audit: Audit,
 }
@@ -127,21 +126,19 @@ impl Audited {
     }
 }
 
-impl Intercept for Audited {
-    async fn handle(mut self, request: Request<Body>) -> Reply {
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        if !path.contains("/pods") || ![Method::POST, Method::DELETE].contains(&method) {
-            return self.api.clone().handle(request).await;
+/// Checks the effect of each create and delete of a pod that is executed.
+fn observe(api: &FaultInjector, audited: Audited) {
+    let writes = Matcher::verbs(&["create", "delete"]).when(|it| it.path.contains("/pods"));
+    api.executed().on(writes).around(move |request| {
+        let mut audited = audited.clone();
+        async move {
+            let before = audited.pods().await;
+            async move |_: u16| {
+                let name = request.path.rsplit('/').next().unwrap_or_default();
+                audited.check(&request.method, name, &before).await;
+            }
         }
-        let before = self.pods().await;
-        let name = path.rsplit('/').next().unwrap_or_default();
-        let answer = randomized::unless_hanging(self.api.clone().handle(request)).await;
-        self.check(&method, name, &before).await;
-        match answer {
-            Some(answer) => answer,
-            None => std::future::pending().await,
-        }
-    }
+    });
 }
 
 fn is_active(pod: &Value) -> bool {
@@ -167,11 +164,11 @@ impl Run {
         };
         f.run_hollow_kubelet(Duration::from_secs(1));
         let audited = Audited {
-            api: f.api.clone(),
             server: f.sandbox.service(),
             audit: audit.clone(),
         };
-        f.transport = intercept::transport(audited, &clock, &Registry::new());
+        observe(&f.api, audited);
+        f.transport = f.api.transport(&clock);
         f.env.rng = Rng::from_seed(seed);
         Self {
             fixture: f,
@@ -196,13 +193,13 @@ impl Run {
 
     /// Injects random faults into this percentage of writes.
     fn inject_faults(&self, percent: u64) {
-        let chance = self.chance.clone();
+        let (api, chance) = (self.fixture.api.clone(), self.chance.clone());
         self.fixture.api.inject(move |method, path, _| {
             let concerned = path.contains("/pods") || path.ends_with("/status");
             if !concerned || chance.below(100) >= percent {
-                return Fault::None;
+                return Effect::Pass;
             }
-            randomized::random_fault(&chance, method)
+            randomized::random_fault(&api, &chance, method)
         });
     }
 
@@ -264,7 +261,7 @@ impl Run {
 
     /// Ends all faults and waits for convergence: then nothing is written any more.
     async fn settle(&mut self) -> Result<(), String> {
-        self.fixture.api.inject(|_, _, _| Fault::None);
+        self.fixture.api.inject(|_, _, _| Effect::Pass);
         self.fixture.api.lag().release();
         self.audit.set_lagging(false);
         let replicas = self.fixture.get("web").await["spec"]["replicas"]

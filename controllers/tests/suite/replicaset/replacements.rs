@@ -276,7 +276,7 @@ async fn pods_deleted_before_ready_are_replaced_sixty_times_a_minute_at_most() {
         f.start();
         f.api.inject(move |method, path, before| {
             let answer = lost && *method == Method::POST && path.ends_with("/pods") && before >= 10;
-            if answer { Fault::ResponseLost } else { Fault::None }
+            if answer { Effect::LoseAnswer } else { Effect::Pass }
         });
         f.create_owner(&f.owner("web", 10)).await;
         // Another client deletes them: for a taint, a quota that is enforced late, or a policy.

@@ -12,9 +12,9 @@ async fn slow_start_doubles_until_a_batch_fails() {
         f.api.inject(move |method, path, before| {
             // The fourth create is the first of the third batch.
             if *method == Method::POST && path.ends_with("/pods") && before == 3 {
-                Fault::Status(403, full.clone())
+                status_reply(403, full.clone())
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         f.create_ready("web", 20).await;
@@ -99,9 +99,9 @@ async fn rejected_status_costs_two_writes_and_a_read_per_attempt() {
         let conflict = json!({"reason": "Conflict", "message": "it has changed"});
         f.api.inject(move |method, path, _| {
             if *method == Method::PATCH && path.ends_with("/status") {
-                Fault::Status(409, conflict.clone())
+                status_reply(409, conflict.clone())
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         f.create_owner(&f.owner("web", 2)).await;
@@ -132,9 +132,9 @@ async fn age_of_deleted_pods_is_observed() {
 fn reject_first_patch(f: &Fixture, code: u16, status: Value) {
     f.api.inject(move |method, path, before| {
         if *method == Method::PATCH && path.contains("/pods/") && before == 0 {
-            Fault::Status(code, status.clone())
+            status_reply(code, status.clone())
         } else {
-            Fault::None
+            Effect::Pass
         }
     });
 }
@@ -201,9 +201,9 @@ async fn replaced_owner_adopts_no_pods() {
         let plural = f.kind.resource.plural.to_string();
         f.api.inject(move |method, path, _| {
             if *method == Method::GET && path.contains(&format!("/{plural}/")) {
-                Fault::Status(200, owner.clone())
+                status_reply(200, owner.clone())
             } else {
-                Fault::None
+                Effect::Pass
             }
         });
         f.create(&PODS, &orphan()).await;
@@ -240,7 +240,7 @@ async fn stopping_controller_ends_a_long_sync_early() {
                 if operation.starts_with(method.as_str()) && before == 100 {
                     stop.cancel();
                 }
-                Fault::None
+                Effect::Pass
             }
         });
         assert!(

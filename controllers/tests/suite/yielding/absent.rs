@@ -37,8 +37,8 @@ async fn create_replica_set(fixture: &Fixture, agent: &str) {
 impl Running {
     /// Returns the number of lists of `ReplicaSets` and Deployments.
     fn searches(&self) -> usize {
-        let searched = self.transport.searched.lock().expect("no panic");
-        for uri in &*searched {
+        let searched = self.faults.requests(&searches());
+        for uri in searched.iter().map(|it| it.uri()) {
             assert!(uri.contains("limit=500") && !uri.contains("watch"), "{uri}");
         }
         searched.len()
@@ -134,7 +134,7 @@ async fn failed_search_changes_nothing_and_is_not_repeated() {
             let log = Log::keep(LevelFilter::INFO);
             let mut fixture = fixture();
             fixture.assume_absent = assume;
-            *fixture.transport.search_fault.lock().expect("no panic") = fault;
+            inject(&fixture.faults, searches(), fault);
             let running = fixture.run();
             if assume {
                 let waited = running.until(Running::all_run).await;
@@ -160,7 +160,7 @@ async fn search_is_repeated_in_each_term_and_shared_by_all_controllers() {
     let fixture = fixture().assuming_absent();
     let kcm = KcmLease::start(&fixture.manager, fixture.assume_absent);
     fixture.env.clock.sleep(SECOND).await;
-    let lists = || fixture.transport.searched.lock().expect("no panic").len();
+    let lists = || fixture.faults.count(&searches());
     assert_eq!(lists(), 2, "at start");
     let fence = Fence::new(fixture.env.clock.clone());
     let controllers = ["one", "two"].map(|name| {

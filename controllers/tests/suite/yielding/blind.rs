@@ -6,7 +6,7 @@ use super::*;
 async fn rejected_requests_make_controllers_yield_with_the_reason() {
     for fault in [Fault::Reject(403), Fault::RejectWatches(403)] {
         let fixture = fixture().assuming_absent();
-        *fixture.transport.fault.lock().expect("no panic") = fault;
+        inject(&fixture.faults, leases(), fault);
         let running = fixture.run();
         for _ in 0..60 {
             running.sleep(10 * SECOND).await;
@@ -38,7 +38,7 @@ async fn rejected_requests_make_controllers_yield_with_the_reason() {
 #[tokio::test(start_paused = true)]
 async fn hanging_server_makes_controllers_yield() {
     let fixture = fixture();
-    *fixture.transport.fault.lock().expect("no panic") = Fault::Hang;
+    inject(&fixture.faults, leases(), Fault::Hang);
     let running = fixture.run();
     running.sleep(SECOND).await;
     let note = running.note().expect("a note");
@@ -95,7 +95,7 @@ async fn controllers_stop_when_the_state_is_stale() {
 async fn silent_watch_does_not_expire_a_renewed_lease() {
     let fixture = fixture();
     renew(&fixture.admin, &fixture.env, "kcm").await;
-    let service = fixture.transport.service.clone();
+    let service = fixture.service.inner().clone();
     let running = fixture.run();
     running.alive_for(LEASE).await;
     // From here on the watch delivers no renewals.
@@ -114,7 +114,7 @@ async fn silent_watch_does_not_expire_a_renewed_lease() {
 #[tokio::test(start_paused = true)]
 async fn silent_watch_is_reopened_and_shows_the_new_holder() {
     let fixture = fixture().assuming_absent();
-    let service = fixture.transport.service.clone();
+    let service = fixture.service.inner().clone();
     let running = fixture.run();
     running.until(Running::all_run).await;
     service

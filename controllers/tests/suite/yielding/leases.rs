@@ -152,7 +152,7 @@ async fn caches_contain_writes_before_the_release_when_controllers_start() {
         count: Box::new(move || counted.all().len()),
         ..Probe::new("one", &fixture.env.clock)
     };
-    let service = fixture.transport.service.clone();
+    let service = fixture.service.inner().clone();
     let running = fixture.run_with(probe);
     running.alive_for(LEASE).await;
     let before = maps.all().len();
@@ -175,7 +175,7 @@ async fn caches_contain_writes_during_the_drain_when_controllers_start() {
         count: Box::new(move || counted.all().len()),
         ..Probe::new("one", &fixture.env.clock)
     };
-    let service = fixture.transport.service.clone();
+    let service = fixture.service.inner().clone();
     let running = fixture.run_with(probe);
     running.until(Running::all_run).await;
     let before = maps.all().len();

@@ -86,7 +86,7 @@ async fn end_of_a_term_stops_the_workers_and_fences_the_client() {
         "{:?}",
         journal.lines()
     );
-    assert_eq!(test.api.0.load(Ordering::SeqCst), 0);
+    assert_eq!(test.api.count(&Matcher::any()), 0);
     assert_eq!(test.value("reconcile_errors_total"), "0");
     for result in ["success", "error", "requeue", "requeue_after"] {
         assert_eq!(

@@ -3,22 +3,17 @@
 mod certificates;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
-use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::future::{BoxFuture, join_all};
-use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
+use coxswain_sandbox::Sandbox;
+use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
+use futures_util::future::join_all;
+use http::Request;
 use jiff::Timestamp;
-use kube::client::Body;
 use prometheus::Registry;
 use serde_json::{Value, json};
-use tower_service::Service;
 
 use super::decision_cache::DECISIONS_MAX;
 use super::review_slots::{REVIEWS_MAX, REVIEWS_PER_PEER_MAX};
@@ -42,13 +37,9 @@ struct State {
     hangs: bool,
 }
 
-/// A stub of the API server.
-#[derive(Clone, Default)]
-struct Stub(Arc<Mutex<State>>);
-
 struct Fixture {
     env: Env,
-    stub: Stub,
+    state: Arc<Mutex<State>>,
     access: Access,
     _tasks: TaskSet,
 }
@@ -57,8 +48,13 @@ fn fixture(configure: impl FnOnce(&mut AuthenticationOptions)) -> Fixture {
     let tasks = TaskSet::new();
     let now: Timestamp = "2026-02-03T04:05:06Z".parse().expect("a time");
     let env = Env::starting_at(now, 7, &tasks);
-    let stub = Stub::default();
-    let transport = Transport::from_service(stub.clone(), "stub", "test", &env.clock, &Registry::new());
+    let state: Arc<Mutex<State>> = Arc::default();
+    let (faults, reviews) = (Faults::new(), state.clone());
+    let answer = move |it: &RecordedRequest| reviews.lock().expect("a lock").answer(it);
+    faults.on(Matcher::any()).decide(answer);
+    let sandbox = Sandbox::builder().start().expect("a sandbox");
+    let stub = faults.wrap(sandbox.service());
+    let transport = Transport::from_service(stub, "stub", "test", &env.clock, &Registry::new());
     let client = transport
         .expect("a transport")
         .unfenced("authentication", Some(LIMIT));
@@ -80,7 +76,7 @@ fn fixture(configure: impl FnOnce(&mut AuthenticationOptions)) -> Fixture {
             .expect("valid paths")
             .delegated(authenticator, authorizer),
         env,
-        stub,
+        state,
         _tasks: tasks,
     }
 }
@@ -122,7 +118,7 @@ impl Fixture {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.stub.0.lock().expect("a lock")
+        self.state.lock().expect("a lock")
     }
 
     /// Accepts `token`, and authorizes its user if the name is not `guest`.
@@ -140,12 +136,25 @@ impl Fixture {
     }
 }
 
-impl Stub {
-    fn review(&self, path: &str, spec: &Value) -> Value {
-        let mut state = self.0.lock().expect("a lock");
-        if path.ends_with("/tokenreviews") {
-            state.token_reviews += 1;
-            let user = state.tokens.get(spec["token"].as_str().expect("a token"));
+impl State {
+    /// Returns the fault of a review, or its answer.
+    fn answer(&mut self, request: &RecordedRequest) -> Effect {
+        if self.hangs {
+            return Effect::Hang;
+        }
+        if self.unreachable {
+            return Effect::LoseRequest;
+        }
+        let review = request.json();
+        let status = self.review(&request.resource, &review["spec"]);
+        let body = json!({"kind": review["kind"], "status": status});
+        Effect::reply(201, body.to_string())
+    }
+
+    fn review(&mut self, resource: &str, spec: &Value) -> Value {
+        if resource == "tokenreviews" {
+            self.token_reviews += 1;
+            let user = self.tokens.get(spec["token"].as_str().expect("a token"));
             return match user {
                 Some(user) => {
                     json!({"authenticated": true, "user": {"username": user, "groups": ["scrapers"]}})
@@ -153,43 +162,9 @@ impl Stub {
                 None => json!({"error": "invalid token"}),
             };
         }
-        state.access_reviews.push(spec.clone());
-        let allowed = { state.authorized.iter() }.any(|it| spec["user"] == *it);
+        self.access_reviews.push(spec.clone());
+        let allowed = { self.authorized.iter() }.any(|it| spec["user"] == *it);
         json!({"allowed": allowed && spec["nonResourceAttributes"]["path"] == "/metrics"})
-    }
-}
-
-impl Service<Request<Body>> for Stub {
-    type Response = Response<Full<Bytes>>;
-    type Error = std::io::Error;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let stub = self.clone();
-        Box::pin(async move {
-            let path = request.uri().path().to_owned();
-            let body = request.into_body().collect().await.expect("a body").to_bytes();
-            let review: Value = serde_json::from_slice(&body).expect("a review");
-            let (unreachable, hangs) = {
-                let state = stub.0.lock().expect("a lock");
-                (state.unreachable, state.hangs)
-            };
-            if hangs {
-                pending::<Infallible>().await;
-            }
-            if unreachable {
-                return Err(std::io::Error::other("connection refused"));
-            }
-            let status = stub.review(&path, &review["spec"]);
-            let body = json!({"kind": review["kind"], "status": status}).to_string();
-            let mut response = Response::new(Full::from(body));
-            *response.status_mut() = StatusCode::CREATED;
-            Ok(response)
-        })
     }
 }
 

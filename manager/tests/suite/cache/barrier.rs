@@ -3,7 +3,7 @@
 use coxswain_manager::cache::Status;
 use coxswain_manager::object::{MetaObject, Resource, Version};
 
-use super::server::{Fault, StreamFault, Verb, status};
+use super::server::{StreamFault, Verb, answer, status};
 use super::*;
 
 const NODES: Resource = Resource::cluster("", "v1", "nodes", "Node");
@@ -109,7 +109,7 @@ async fn barrier_stays_closed_while_the_server_fails_and_is_cancel_safe() {
     create(&f.sandbox, "a", "1").await;
     let cache = f.synced().await;
     f.server
-        .inject_fault(|_| Some(Fault::Answer(503, status(503, "ServiceUnavailable"), 0)));
+        .inject_fault(|_| Some(answer(503, status(503, "ServiceUnavailable"), 0)));
     f.server.streams(StreamFault::Drop);
     set(&f.sandbox, "a", "2").await;
     for _ in 0..3 {

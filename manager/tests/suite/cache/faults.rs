@@ -2,8 +2,9 @@
 
 use coxswain_manager::cache::Status;
 use coxswain_manager::object::MetaObject;
+use coxswain_sandbox::faults::{Effect, RecordedRequest};
 
-use super::server::{Fault, RecordedRequest, StreamFault, Verb, status};
+use super::server::{StreamFault, Verb, answer, rewrite, status};
 use super::sync::replay;
 use super::*;
 
@@ -12,10 +13,10 @@ fn error_event(code: u16, reason: &str) -> String {
 }
 
 /// Returns the watches after the first `n` requests.
-fn watches_after(f: &Fixture, n: usize) -> Vec<RecordedRequest> {
+fn watches_after(f: &Fixture, n: usize) -> Vec<Arc<RecordedRequest>> {
     let log = f.server.log().split_off(n);
     log.into_iter()
-        .filter(|request| request.verb == Verb::Watch)
+        .filter(|request| Verb::Watch.is(request))
         .collect()
 }
 
@@ -32,7 +33,7 @@ async fn closed_watch_is_reopened_at_the_reached_version() {
     let watches = watches_after(&f, before);
     assert_eq!(watches.len(), 1);
     assert_eq!(
-        watches[0].param("resourceVersion"),
+        watches[0].parameter("resourceVersion").as_deref(),
         created.metadata.resource_version.as_deref()
     );
     assert_eq!(f.server.log().len(), before + 1, "no other request");
@@ -71,7 +72,7 @@ async fn expired_version_causes_a_relist() {
         f.sleep(2).await;
         // No watch receives these changes.
         f.server
-            .inject_fault(|request| (request.verb == Verb::Watch).then_some(Fault::Hang));
+            .inject_fault(|request| (Verb::Watch.is(request)).then_some(Effect::Hang));
         f.server.streams(StreamFault::End);
         settle().await;
         delete(&f.sandbox, "a").await;
@@ -81,7 +82,7 @@ async fn expired_version_causes_a_relist() {
         f.server.heal();
         if at_start {
             f.server
-                .next(Verb::Watch, 1, || Fault::Answer(410, status(410, "Expired"), 0));
+                .next(Verb::Watch, 1, answer(410, status(410, "Expired"), 0));
         } else {
             f.sandbox.compact(f.sandbox.revision());
         }
@@ -119,7 +120,7 @@ async fn expired_version_after_every_list_is_retried_with_backoff() {
     ] {
         let f = fixture();
         f.server.inject_fault(move |request| {
-            (request.verb == Verb::Watch).then(|| Fault::Answer(code, body.clone(), 0))
+            (Verb::Watch.is(request)).then(|| answer(code, body.clone(), 0))
         });
         let cache = f.maps();
         f.sleep(60).await;
@@ -135,9 +136,7 @@ async fn expired_version_after_every_list_is_retried_with_backoff() {
 #[tokio::test(start_paused = true)]
 async fn pending_list_satisfies_a_relist_request() {
     let f = fixture();
-    f.server.next(Verb::List, 1, || {
-        Fault::Answer(500, status(500, "InternalError"), 0)
-    });
+    f.server.next(Verb::List, 1, answer(500, status(500, "InternalError"), 0));
     let cache = f.maps();
     f.within(1, "failed", || f.server.count(Verb::List) == 1).await;
     cache.relist();
@@ -150,7 +149,7 @@ async fn pending_list_satisfies_a_relist_request() {
 async fn watch_closed_at_once_is_reopened_with_backoff() {
     let f = fixture();
     f.server
-        .inject_fault(|request| (request.verb == Verb::Watch).then(|| Fault::Answer(200, String::new(), 0)));
+        .inject_fault(|request| (Verb::Watch.is(request)).then(|| answer(200, String::new(), 0)));
     let cache = f.maps();
     f.sleep(60).await;
     assert!(matches!(cache.status(), Status::Retrying { .. }));
@@ -184,9 +183,7 @@ async fn idle_watch_is_reopened_without_missing_changes() {
 async fn too_many_requests_honours_retry_after() {
     let f = fixture();
     let cache = f.synced().await;
-    f.server.next(Verb::Watch, 1, || {
-        Fault::Answer(429, status(429, "TooManyRequests"), 20)
-    });
+    f.server.next(Verb::Watch, 1, answer(429, status(429, "TooManyRequests"), 20));
     f.sleep(2).await;
     f.server.streams(StreamFault::End);
     settle().await;
@@ -202,11 +199,11 @@ async fn too_many_requests_honours_retry_after() {
 
 #[tokio::test(start_paused = true)]
 async fn failing_server_keeps_the_cache_and_gets_few_requests() {
-    let failures: [fn() -> Fault; 4] = [
-        || Fault::Answer(500, status(500, "InternalError"), 0),
-        || Fault::Answer(503, "upstream is not there".to_owned(), 0),
-        || Fault::Hang,
-        || Fault::Refuse,
+    let failures: [fn() -> Effect; 4] = [
+        || answer(500, status(500, "InternalError"), 0),
+        || answer(503, "upstream is not there".to_owned(), 0),
+        || Effect::Hang,
+        || Effect::LoseRequest,
     ];
     for (n, failure) in failures.into_iter().enumerate() {
         let f = fixture();
@@ -293,9 +290,7 @@ async fn older_list_is_rejected() {
     create(&f.sandbox, "a", "1").await;
     let cache = f.synced().await;
     let version = cache.version();
-    f.server.next(Verb::List, 2, || {
-        Fault::Rewrite(|_| r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#.to_owned())
-    });
+    f.server.next(Verb::List, 2, rewrite(|_| r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#.to_owned()));
     cache.relist();
     f.within(30, "four lists", || f.server.count(Verb::List) == 4)
         .await;
@@ -353,7 +348,7 @@ async fn idle_hour_only_reopens_watches() {
         assert!(f.metric("coxswain_cache_age_seconds", None) <= 70);
     }
     let requests = f.server.log().split_off(before);
-    assert!(requests.iter().all(|request| request.verb == Verb::Watch));
+    assert!(requests.iter().all(|request| Verb::Watch.is(request)));
     assert!(
         (6..=12).contains(&requests.len()),
         "{} watches in an hour",
@@ -361,11 +356,11 @@ async fn idle_hour_only_reopens_watches() {
     );
     for request in &requests {
         let seconds: u64 = request
-            .param("timeoutSeconds")
+            .parameter("timeoutSeconds")
             .and_then(|s| s.parse().ok())
             .expect("a limit");
         assert!((300..=600).contains(&seconds));
-        assert_eq!(request.param("allowWatchBookmarks"), Some("true"));
+        assert_eq!(request.parameter("allowWatchBookmarks").as_deref(), Some("true"));
     }
     let behind = f.sandbox.revision() - cache.version().to_string().parse::<u64>().expect("a number");
     assert!(behind <= 8, "bookmarks move the version: {behind} behind");
@@ -382,8 +377,12 @@ async fn relist_request_starts_a_new_list() {
     assert_eq!(f.server.count(Verb::List), 2, "once for both");
     assert_eq!(f.relists("asked"), 1);
     // A list in flight does not satisfy a later request.
+    let settle_first = Effect::around(|_| async {
+        settle().await;
+        async |_: u16| ()
+    });
     f.server
-        .next(Verb::List, 1, || Fault::First(Box::pin(async { settle().await })));
+        .next(Verb::List, 1, settle_first);
     f.caches.relist(&MAPS);
     f.within(1, "begun", || f.server.count(Verb::List) == 3).await;
     f.caches.relist(&MAPS);

@@ -1,6 +1,8 @@
 //! Responses that must not cause a hot loop of requests.
 
-use super::server::{Fault, Verb, status};
+use coxswain_sandbox::faults::Effect;
+
+use super::server::{Verb, answer, status};
 use super::*;
 
 /// The maximum number of requests per minute while the server fails.
@@ -20,13 +22,13 @@ async fn assert_few_requests(body: impl Fn() -> String + Send + 'static) {
     let f = fixture();
     let mut watches = 0;
     f.server.inject_fault(move |request| {
-        watches += usize::from(request.verb == Verb::Watch);
+        watches += usize::from(Verb::Watch.is(request));
         let fault = || match watches {
             // Otherwise the paused clock would never advance.
-            HOT_LOOP.. => Fault::Hang,
-            _ => Fault::Answer(200, body(), 0),
+            HOT_LOOP.. => Effect::Hang,
+            _ => answer(200, body(), 0),
         };
-        (request.verb == Verb::Watch).then(fault)
+        (Verb::Watch.is(request)).then(fault)
     });
     let cache = f.maps();
     f.sleep(60).await;
@@ -57,16 +59,16 @@ async fn endless_list_is_aborted() {
     let f = fixture();
     let mut pages = 0;
     f.server.inject_fault(move |request| {
-        pages += usize::from(request.verb == Verb::List);
+        pages += usize::from(Verb::List.is(request));
         let fault = || match pages {
-            HOT_LOOP.. => Fault::Hang,
-            _ => Fault::Answer(
+            HOT_LOOP.. => Effect::Hang,
+            _ => answer(
                 200,
                 r#"{"metadata":{"resourceVersion":"5","continue":"again"},"items":[]}"#.to_owned(),
                 0,
             ),
         };
-        (request.verb == Verb::List).then(fault)
+        (Verb::List.is(request)).then(fault)
     });
     let cache = f.maps();
     f.sleep(60).await;

@@ -2,8 +2,9 @@
 //! goes back in time.
 
 use proptest::prelude::*;
+use coxswain_sandbox::faults::Effect;
 
-use super::server::{Fault, StreamFault, Verb, status};
+use super::server::{StreamFault, Verb, answer, status};
 use super::sync::replay;
 use super::*;
 
@@ -111,15 +112,15 @@ async fn run(seed: u64, steps: Vec<Step>) {
                     .inject(&format!(r#"{{"type":"MODIFIED","object":{old}}}"#));
             }
             Step::Streams(fault) => f.server.streams(fault),
-            Step::Answer(verb, code, times) => f.server.next(verb, times, move || {
+            Step::Answer(verb, code, times) => {
                 let body = if code == 200 {
                     String::new()
                 } else {
                     status(code, "Reason")
                 };
-                Fault::Answer(code, body, 0)
-            }),
-            Step::Hang(verb) => f.server.next(verb, 1, || Fault::Hang),
+                f.server.next(verb, times, answer(code, body, 0));
+            }
+            Step::Hang(verb) => f.server.next(verb, 1, Effect::Hang),
             Step::Compact => f.sandbox.compact(f.sandbox.revision()),
             Step::Lag(true) => service.lag().hold_all_at(f.sandbox.revision()),
             Step::Lag(false) => service.lag().release(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::server::{Fault, Verb};
+use super::server::{Verb, rewrite};
 use super::*;
 
 /// Replaces all items by their first state, under the current version of the list.
@@ -25,7 +25,7 @@ async fn restore_with_a_raised_revision_is_detected_by_the_next_list() {
         .await;
     let mut subscription = cache.subscribe();
     changes(&mut subscription);
-    f.server.next(Verb::List, 1, || Fault::Rewrite(first_state));
+    f.server.next(Verb::List, 1, rewrite(first_state));
     cache.relist();
     f.within(5, "restored", || value(&cache, "a").as_deref() == Some("1"))
         .await;

@@ -2,8 +2,9 @@
 
 use coxswain_manager::cache::{Lookup, Scope, Status};
 use coxswain_manager::object::{Resource, Uid, Version};
+use coxswain_sandbox::faults::Effect;
 
-use super::server::{Fault, Verb, status};
+use super::server::{Verb, answer, status};
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -103,16 +104,20 @@ async fn long_list_is_read_in_consistent_pages() {
     // Writes between the first and the second page.
     let (sandbox, mut pages) = (f.sandbox.clone(), 0);
     f.server.inject_fault(move |request| {
-        if request.verb == Verb::List {
+        if Verb::List.is(request) {
             pages += 1;
             if pages == 2 {
                 let sandbox = sandbox.clone();
-                return Some(Fault::First(Box::pin(async move {
-                    delete(&sandbox, "m1200").await;
-                    create(&sandbox, "a-new-one", "1").await;
-                    set(&sandbox, "m0000", "2").await;
-                    delete(&sandbox, "m0001").await;
-                })));
+                return Some(Effect::around(move |_| {
+                    let sandbox = sandbox.clone();
+                    async move {
+                        delete(&sandbox, "m1200").await;
+                        create(&sandbox, "a-new-one", "1").await;
+                        set(&sandbox, "m0000", "2").await;
+                        delete(&sandbox, "m0001").await;
+                        async |_: u16| ()
+                    }
+                }));
             }
         }
         None
@@ -123,15 +128,15 @@ async fn long_list_is_read_in_consistent_pages() {
         .server
         .log()
         .into_iter()
-        .filter(|request| request.verb == Verb::List)
+        .filter(|request| Verb::List.is(request))
         .collect();
     assert_eq!(lists.len(), 3);
     assert!(
         lists.iter().all(
-            |request| request.param("limit") == Some("500") && request.param("resourceVersion").is_none()
+            |request| request.parameter("limit").as_deref() == Some("500") && request.parameter("resourceVersion").is_none()
         )
     );
-    assert!(lists[0].param("continue").is_none() && lists[1].param("continue").is_some());
+    assert!(lists[0].parameter("continue").is_none() && lists[1].parameter("continue").is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,10 +147,10 @@ async fn list_with_an_expired_continue_token_starts_over() {
     }
     let mut times = 2;
     f.server.inject_fault(move |request| {
-        let expires = request.param("continue").is_some() && times > 0;
+        let expires = request.parameter("continue").is_some() && times > 0;
         expires.then(|| {
             times -= 1;
-            Fault::Answer(410, status(410, "Expired"), 0)
+            answer(410, status(410, "Expired"), 0)
         })
     });
     let cache = f.maps();
@@ -162,8 +167,8 @@ async fn list_that_always_expires_is_retried_with_backoff() {
     }
     f.server.inject_fault(|request| {
         request
-            .param("continue")
-            .map(|_| Fault::Answer(410, status(410, "Expired"), 0))
+            .parameter("continue")
+            .map(|_| answer(410, status(410, "Expired"), 0))
     });
     let cache = f.maps();
     f.sleep(10).await;
@@ -273,7 +278,7 @@ async fn each_namespace_has_its_own_list_and_watch() {
     // A forbidden namespace does not block the other one, but makes the cache unavailable.
     f.server.inject_fault(|request| {
         let forbidden = request.path.contains("/namespaces/b/");
-        forbidden.then(|| Fault::Answer(403, status(403, "Forbidden"), 0))
+        forbidden.then(|| answer(403, status(403, "Forbidden"), 0))
     });
     cache.relist();
     f.within(5, "unavailable", || cache.status().is_unavailable())

@@ -1,8 +1,9 @@
 //! Objects that cannot be decoded are reported, and never treated as deleted.
 
 use coxswain_manager::cache::Lookup;
+use coxswain_sandbox::faults::Effect;
 
-use super::server::{Fault, StreamFault, Verb};
+use super::server::{StreamFault, Verb, rewrite};
 use super::*;
 
 fn invalid() -> serde_json::Value {
@@ -77,14 +78,14 @@ async fn list_with_an_unidentified_item_deletes_nothing() {
     f.sleep(2).await;
     // A delete while no watch is open, then a list with an unidentified item.
     f.server
-        .inject_fault(|request| (request.verb == Verb::Watch).then_some(Fault::Hang));
+        .inject_fault(|request| (Verb::Watch.is(request)).then_some(Effect::Hang));
     f.server.streams(StreamFault::End);
     settle().await;
     delete(&f.sandbox, "a").await;
     set(&f.sandbox, "c", "2").await;
     f.server.heal();
     f.server
-        .inject_fault(|request| (request.verb == Verb::List).then_some(Fault::Rewrite(invalidate_uid)));
+        .inject_fault(|request| (Verb::List.is(request)).then_some(rewrite(invalidate_uid)));
     f.sandbox.compact(f.sandbox.revision());
     f.within(60, "listed", || value(&cache, "c").as_deref() == Some("2"))
         .await;

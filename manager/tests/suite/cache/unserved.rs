@@ -5,7 +5,7 @@ use coxswain_manager::object::{MetaObject, Resource};
 use coxswain_tests::seeds;
 use serde_json::json;
 
-use super::server::{Fault, StreamFault, Verb, status};
+use super::server::{StreamFault, Verb, answer, status};
 use super::*;
 
 const WIDGETS: Resource = Resource::namespaced("x.io", "v1", "widgets", "Widget");
@@ -120,7 +120,7 @@ async fn change_of_an_unserved_definition_retries_once() {
 #[tokio::test(start_paused = true)]
 async fn forbidden_definition_waits_for_the_whole_backoff() {
     let f = fixture();
-    let forbidden = || Fault::Answer(403, status(403, "Forbidden"), 0);
+    let forbidden = || answer(403, status(403, "Forbidden"), 0);
     f.server
         .inject_fault(move |request| request.path.contains("customresource").then(forbidden));
     let widgets: Cache<Map> = f.caches.of(&WIDGETS);
@@ -144,9 +144,8 @@ async fn forbidden_resource_keeps_the_cache() {
         let cache = f.synced().await;
         let mut subscription = cache.subscribe();
         changes(&mut subscription);
-        let answer = body.clone();
-        f.server
-            .inject_fault(move |_| Some(Fault::Answer(code, answer.clone(), 0)));
+        let refusal = answer(code, body.clone(), 0);
+        f.server.inject_fault(move |_| Some(refusal.clone()));
         f.sleep(2).await;
         f.server.streams(StreamFault::End);
         f.within(5, "unavailable", || cache.status().is_unavailable())
@@ -171,7 +170,7 @@ async fn resource_that_cannot_be_watched_is_unavailable() {
     let f = fixture();
     create(&f.sandbox, "a", "1").await;
     f.server.inject_fault(|request| {
-        (request.verb == Verb::Watch).then(|| Fault::Answer(403, status(403, "Forbidden"), 0))
+        (Verb::Watch.is(request)).then(|| answer(403, status(403, "Forbidden"), 0))
     });
     let cache = f.maps();
     f.within(5, "unavailable", || cache.status().is_unavailable())

@@ -2,8 +2,9 @@
 
 use coxswain_manager::object::MetaObject;
 use serde_json::Value;
+use coxswain_sandbox::faults::Effect;
 
-use super::server::{Fault, StreamFault, Verb, status};
+use super::server::{StreamFault, Verb, accepts_json, answer, rewrite, status};
 use super::*;
 
 fn without_version(list: &str) -> String {
@@ -18,7 +19,7 @@ async fn list_without_a_version_syncs_the_cache_and_deletes_nothing() {
     let f = fixture();
     create(&f.sandbox, "a", "1").await;
     f.server
-        .inject_fault(|request| (request.verb == Verb::List).then_some(Fault::Rewrite(without_version)));
+        .inject_fault(|request| (Verb::List.is(request)).then_some(rewrite(without_version)));
     let cache = f.maps();
     f.within(1, "synced", || cache.is_synced() && cache.len() == 1)
         .await;
@@ -28,7 +29,7 @@ async fn list_without_a_version_syncs_the_cache_and_deletes_nothing() {
     f.within(1, "delete received", || cache.len() == 1).await;
     // A list that may be older than the cache does not prove a deletion.
     f.server
-        .inject_fault(|request| (request.verb == Verb::Watch).then_some(Fault::Hang));
+        .inject_fault(|request| (Verb::Watch.is(request)).then_some(Effect::Hang));
     f.server.streams(StreamFault::End);
     delete(&f.sandbox, "a").await;
     cache.relist();
@@ -42,8 +43,8 @@ async fn list_without_a_version_syncs_the_cache_and_deletes_nothing() {
 async fn response_without_kind_and_version_is_not_a_list() {
     let f = fixture();
     f.server.inject_fault(|request| {
-        let not_a_list = || Fault::Answer(200, r#"{"metadata":{},"items":[]}"#.to_owned(), 0);
-        (request.verb == Verb::List).then(not_a_list)
+        let not_a_list = || answer(200, r#"{"metadata":{},"items":[]}"#.to_owned(), 0);
+        (Verb::List.is(request)).then(not_a_list)
     });
     let cache = f.maps();
     f.sleep(60).await;
@@ -56,8 +57,8 @@ async fn server_without_metadata_form_returns_whole_objects() {
     let f = fixture();
     create(&f.sandbox, "a", "1").await;
     f.server.inject_fault(|request| {
-        let not_acceptable = || Fault::Answer(406, status(406, "NotAcceptable"), 0);
-        (!request.accepts_json()).then(not_acceptable)
+        let not_acceptable = || answer(406, status(406, "NotAcceptable"), 0);
+        (!accepts_json(request)).then(not_acceptable)
     });
     let cache: Cache<MetaObject> = f.caches.of(&MAPS);
     f.within(1, "synced", || cache.is_synced()).await;

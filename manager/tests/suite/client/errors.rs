@@ -6,9 +6,9 @@ use coxswain_manager::client::{
     CONDITIONAL_WRITE_TIMEOUT, ClientError, Delete, Patch, UNCONDITIONAL_WRITE_TIMEOUT,
 };
 use coxswain_manager::object::{Key, Uid, Version};
+use coxswain_sandbox::faults::Effect;
 use serde_json::{Value, json};
 
-use super::recorder::CannedResponse;
 use super::{Fixture, MAPS};
 
 fn key() -> Key {
@@ -24,7 +24,7 @@ async fn unconditional_write_has_a_short_deadline() {
     let locked = patch(json!({"metadata": {"resourceVersion": "7"}}));
     let delete = Delete::of(Uid::from("u"));
     for _ in 0..4 {
-        f.server.answer(CannedResponse::Hang);
+        f.server.answer(Effect::Hang);
     }
     let mut took = Vec::new();
     let mut start = f.env.clock.now();
@@ -64,7 +64,7 @@ async fn unconditional_write_has_a_short_deadline() {
         .server
         .requests()
         .iter()
-        .map(|a| a.uri.split_once('?').expect("a query").1.to_owned())
+        .map(|a| a.uri().split_once('?').expect("a query").1.to_owned())
         .collect();
     assert_eq!(
         timeouts,
@@ -77,11 +77,7 @@ async fn request_is_sent_once_and_reports_retry_after() {
     let f = Fixture::new();
     let client = f.transport.unfenced("a", None);
     let busy = r#"{"kind":"Status","reason":"TooManyRequests","code":429,"message":"busy"}"#;
-    f.server.answer(CannedResponse::Respond(
-        429,
-        vec![("retry-after", "7")],
-        busy.to_owned(),
-    ));
+    f.server.respond(429, &[("retry-after", "7")], busy);
     let error = client
         .create::<Value>(&MAPS, "n", "{}".into())
         .await
@@ -111,11 +107,7 @@ async fn not_found_requires_the_name_of_the_object() {
         named.to_string(),
         "GET /api/v1/namespaces/n/configmaps/a: said the server"
     );
-    f.server.answer(CannedResponse::Respond(
-        404,
-        vec![],
-        "404 page not found".to_owned(),
-    ));
+    f.server.respond(404, &[], "404 page not found");
     let plain = client.get::<Value>(&MAPS, &key()).await.expect_err("not served");
     assert!(!plain.is_not_found("a"));
     assert_eq!(plain.code(), Some(404));
@@ -125,7 +117,7 @@ async fn not_found_requires_the_name_of_the_object() {
 async fn broken_connection_has_an_unknown_outcome() {
     let f = Fixture::new();
     let client = f.transport.unfenced("a", None);
-    f.server.answer(CannedResponse::Break);
+    f.server.answer(Effect::LoseRequest);
     let error = client
         .create::<Value>(&MAPS, "n", "{}".into())
         .await
@@ -140,15 +132,11 @@ async fn malformed_response_is_not_quoted() {
     let client = f.transport.client("a", None);
     let body = r#"{"metadata":{"name":"a"},"data":{"password":"hunter2"#;
     f.server
-        .answer(CannedResponse::Respond(200, vec![], body.to_owned()));
+        .respond(200, &[], body);
     let error = client.get::<Value>(&MAPS, &key()).await.expect_err("malformed");
     assert!(matches!(error, ClientError::Decode { .. }));
     assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
-    f.server.answer(CannedResponse::Respond(
-        200,
-        vec![],
-        r#"{"data":"hunter2"}"#.to_owned(),
-    ));
+    f.server.respond(200, &[], r#"{"data":"hunter2"}"#);
     let error = client
         .get::<Vec<u8>>(&MAPS, &key())
         .await

@@ -5,10 +5,10 @@ use std::time::Duration;
 use coxswain_manager::client::{ClientError, Delete, Fence, ListQuery, Patch, RateLimit, View, WatchQuery};
 use coxswain_manager::env::Fault;
 use coxswain_manager::object::{Key, Uid, Version};
+use coxswain_sandbox::faults::Effect;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::recorder::CannedResponse;
 use super::{Fixture, MAPS};
 
 const TEN: Duration = Duration::from_secs(10);
@@ -72,14 +72,10 @@ async fn pending_reads_end_with_the_term() {
     let start = f.env.clock.now();
     let term = fence.open(f.env.clock.mark(), TEN);
     let client = f.transport.client("a", None).in_term(&fence, term);
-    for answer in [
-        CannedResponse::Hang,
-        CannedResponse::Stall,
-        CannedResponse::Hang,
-        CannedResponse::Hang,
-    ] {
-        f.server.answer(answer);
-    }
+    f.server.answer(Effect::Hang);
+    f.server.stall();
+    f.server.answer(Effect::Hang);
+    f.server.answer(Effect::Hang);
     let (maps, key) = (MAPS, key());
     let (list, watch) = (ListQuery::default(), WatchQuery::default());
     let (get, stalled, raw, watch) = tokio::join!(
@@ -101,7 +97,7 @@ async fn write_with_a_stalled_body_ends_with_the_term_and_has_an_unknown_outcome
     let start = f.env.clock.now();
     let term = fence.open(f.env.clock.mark(), TEN);
     let client = f.transport.client("a", None).in_term(&fence, term);
-    f.server.answer(CannedResponse::Stall);
+    f.server.stall();
     let patch = Patch::merge(&json!({"metadata": {"resourceVersion": "7"}}));
     let error = client
         .patch::<Value>(&MAPS, &key(), patch)
@@ -177,7 +173,7 @@ async fn drained_term_sends_writes_and_waits_for_nothing() {
     let limit = RateLimit { qps: 0.01, burst: 2 };
     let client = f.transport.client("a", Some(limit)).in_term(&fence, term);
     let start = f.env.clock.now();
-    f.server.answer(CannedResponse::Hang);
+    f.server.answer(Effect::Hang);
     let (maps, key) = (MAPS, key());
     let (read, ()) = tokio::join!(client.get::<Value>(&maps, &key), async {
         f.env.clock.sleep(TEN).await;
@@ -206,13 +202,13 @@ async fn create_with_a_name_is_conditional() {
         (json!([]), 3),
     ];
     for (body, seconds) in bodies {
-        f.server.answer(CannedResponse::Hang);
+        f.server.answer(Effect::Hang);
         let start = f.env.clock.now();
         let error = client.create::<Value>(&MAPS, "n", body.to_string().into()).await;
         assert!(matches!(error, Err(ClientError::Timeout { .. })), "{error:?}");
         let took = f.env.clock.now() - start;
         assert_eq!(took, Duration::from_secs(seconds), "{body}");
-        let uri = f.server.requests().pop().expect("a request").uri;
+        let uri = f.server.requests().pop().expect("a request").uri();
         assert!(uri.ends_with(&format!("?timeout={seconds}s")), "{uri}");
     }
 }
@@ -223,7 +219,7 @@ async fn delete_has_preconditions() {
     let client = f.transport.unfenced("a", None);
     let delete = Delete::of(Uid::from("u")).at(Version::from("7")).grace(0);
     client.delete(&MAPS, &key(), &delete).await.expect("a response");
-    let body: Value = serde_json::from_str(&f.server.requests()[0].body).expect("JSON");
+    let body: Value = f.server.requests()[0].json();
     assert_eq!(body["preconditions"], json!({"uid": "u", "resourceVersion": "7"}));
     assert_eq!(body["gracePeriodSeconds"], 0);
 }
@@ -237,7 +233,7 @@ async fn write_tracker_reports_versions_and_unknown_outcomes() {
     let writes = f.transport.write_tracker();
     let stored = |version: &str| {
         let body = format!(r#"{{"metadata":{{"resourceVersion":"{version}"}}}}"#);
-        f.server.answer(CannedResponse::Respond(200, vec![], body));
+        f.server.respond(200, &[], &body);
     };
     for version in ["9", "11", "10"] {
         stored(version);
@@ -257,7 +253,7 @@ async fn write_tracker_reports_versions_and_unknown_outcomes() {
         [("configmaps".to_owned(), Version::from("11"))].into()
     );
 
-    f.server.answer(CannedResponse::Break);
+    f.server.answer(Effect::LoseRequest);
     client
         .create::<Value>(&MAPS, "n", "{}".into())
         .await
@@ -269,7 +265,7 @@ async fn write_tracker_reports_versions_and_unknown_outcomes() {
     f.env.clock.sleep(Duration::from_secs(31)).await;
     assert!(writes.is_settled(), "the server has abandoned it");
 
-    f.server.answer(CannedResponse::Hang);
+    f.server.answer(Effect::Hang);
     let maps = MAPS;
     {
         let mut cut_off = std::pin::pin!(client.create::<Value>(&maps, "n", "{}".into()));
@@ -329,12 +325,12 @@ async fn delete_returns_metadata_while_the_object_is_terminating() {
     let marked = format!(
         r#"{{"kind":"Widget","metadata":{{"name":"a","finalizers":["f"],"resourceVersion":"7"}},"spec":{deep}}}"#
     );
-    f.server.answer(CannedResponse::Respond(200, vec![], marked));
+    f.server.respond(200, &[], &marked);
     let meta = client.delete(&MAPS, &key(), &delete).await.expect("a response");
     assert!(meta.is_some_and(|meta| meta.has_finalizer("f")));
     let gone = r#"{"kind":"Status","status":"Success","details":{"name":"a","uid":"u"}}"#;
     f.server
-        .answer(CannedResponse::Respond(200, vec![], gone.to_owned()));
+        .respond(200, &[], gone);
     assert_eq!(
         client.delete(&MAPS, &key(), &delete).await.expect("a response"),
         None

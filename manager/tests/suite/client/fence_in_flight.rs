@@ -1,19 +1,13 @@
 //! Slow connections: the fence may close between its check and the send.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use coxswain_manager::client::{Client, ClientError, Fence, Patch, Transport};
 use coxswain_manager::env::{Clock, Fault};
 use coxswain_manager::object::Key;
-use futures_util::future::BoxFuture;
-use http::{Request, Response};
-use http_body_util::Full;
+use coxswain_sandbox::Sandbox;
+use coxswain_sandbox::faults::{Faults, Matcher};
 use jiff::Timestamp;
-use kube::client::Body;
 use prometheus::Registry;
 use serde_json::{Value, json};
 
@@ -22,40 +16,11 @@ use super::MAPS;
 const TEN: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A server with a slow connect.
-#[derive(Clone)]
-struct SlowServer {
-    /// Not affected by faults of the clock under test.
-    clock: Clock,
-    connects: Duration,
-    answers: Duration,
-    sent: Arc<AtomicUsize>,
-}
-
-impl tower_service::Service<Request<Body>> for SlowServer {
-    type Response = Response<Full<Bytes>>;
-    type Error = std::io::Error;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Request<Body>) -> Self::Future {
-        let far = self.clone();
-        Box::pin(async move {
-            far.clock.sleep(far.connects).await;
-            far.sent.fetch_add(1, Ordering::Relaxed);
-            far.clock.sleep(far.answers).await;
-            Ok(Response::new(Full::from("{}")))
-        })
-    }
-}
-
 struct Fixture {
     clock: Clock,
     truth: Clock,
-    far: SlowServer,
+    /// The requests that were sent over an established connection.
+    sent: Faults,
     transport: Transport,
     client: Client,
 }
@@ -66,21 +31,22 @@ fn fixture(connects: Duration, answers: Duration) -> Fixture {
         Clock::starting_at(Timestamp::UNIX_EPOCH),
         Clock::starting_at(Timestamp::UNIX_EPOCH),
     );
-    let far = SlowServer {
-        clock: truth.clone(),
-        connects,
-        answers,
-        sent: Arc::default(),
-    };
-    let transport = Transport::from_service(far.clone(), "api.test", "test", &clock, &Registry::new())
-        .expect("fresh metrics");
+    // Faults are not affected by the clock under test.
+    let (connection, sent) = (Faults::new(), Faults::new());
+    connection.on(Matcher::any()).delay(connects);
+    sent.on(Matcher::any()).delay_answer(answers);
+    sent.on(Matcher::any()).reply(200, "{}");
+    let sandbox = Sandbox::builder().start().expect("a sandbox");
+    let far = connection.wrap(sent.wrap(sandbox.service()));
+    let transport =
+        Transport::from_service(far, "api.test", "test", &clock, &Registry::new()).expect("fresh metrics");
     let fence = Fence::new(clock.clone());
     let term = fence.open(clock.mark(), TEN);
     let client = transport.client("a", None).in_term(&fence, term);
     Fixture {
         clock,
         truth,
-        far,
+        sent,
         transport,
         client,
     }
@@ -98,7 +64,7 @@ async fn connection_established_after_the_term_sends_nothing() {
     let error = write(&f.client).await.expect_err("closed during the connect");
     assert!(error.is_unknown_outcome(), "{error}");
     f.truth.sleep(TEN).await;
-    assert_eq!(f.far.sent.load(Ordering::Relaxed), 0);
+    assert_eq!(f.sent.count(&Matcher::any()), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,7 +78,7 @@ async fn resumed_machine_does_not_send_pending_writes() {
     f.clock.inject(Fault::Thaw);
     let error = writing.await.expect_err("the term is over");
     assert!(error.is_unknown_outcome(), "{error}");
-    assert_eq!(f.far.sent.load(Ordering::Relaxed), 0);
+    assert_eq!(f.sent.count(&Matcher::any()), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +86,7 @@ async fn write_sent_before_the_fence_closed_has_an_unknown_outcome() {
     let f = fixture(SECOND, 2 * SECOND);
     f.clock.sleep(8 * SECOND).await;
     let error = write(&f.client).await.expect_err("closed before the response");
-    assert_eq!(f.far.sent.load(Ordering::Relaxed), 1);
+    assert_eq!(f.sent.count(&Matcher::any()), 1);
     assert!(error.is_unknown_outcome(), "{error}");
     assert!(
         !f.transport.write_tracker().is_settled(),

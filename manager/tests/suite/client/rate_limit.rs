@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use coxswain_manager::client::{ListQuery, View, WatchQuery};
 use coxswain_manager::object::Key;
+use coxswain_sandbox::faults::Effect;
 use serde_json::Value;
 
 use super::{Fixture, LIMIT, MAPS};
@@ -99,9 +100,9 @@ async fn requests_have_a_user_agent_and_a_timeout() {
         .await
         .expect("a response");
     let request = f.server.requests().remove(0);
-    assert_eq!(request.agent, "coxswain/test/replicaset-controller");
+    assert_eq!(request.header("user-agent"), "coxswain/test/replicaset-controller");
     assert_eq!(
-        request.uri,
+        request.uri(),
         "/api/v1/namespaces/n/configmaps?timeout=30s&labelSelector=a+in+%28b%2Cc%29&fieldSelector=metadata.name%3Dd&limit=500&continue=x%2B%2F%3D"
     );
 }
@@ -114,7 +115,7 @@ async fn requests_are_counted_with_the_labels_of_client_go() {
     let _: Value = client.get(&MAPS, &key).await.expect("a response");
     f.server.status(404, "NotFound", "");
     client.get::<Value>(&MAPS, &key).await.expect_err("no response");
-    f.server.answer(super::recorder::CannedResponse::Break);
+    f.server.answer(Effect::LoseRequest);
     client.get::<Value>(&MAPS, &key).await.expect_err("no response");
     let requests = |code: &str| {
         f.metric(&format!(

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use coxswain_manager::client::ClientError;
+use coxswain_sandbox::faults::Effect;
 
-use super::recorder::CannedResponse;
 use super::{Fixture, LIMIT};
 
 #[tokio::test(start_paused = true)]
 async fn raw_read_returns_body_and_content_type() {
     let f = Fixture::new();
     let client = f.transport.client("a", Some(LIMIT));
-    let headers = vec![("content-type", "application/json;as=X")];
+    let headers = [("content-type", "application/json;as=X")];
     f.server
-        .answer(CannedResponse::Respond(200, headers, "[1]".to_owned()));
+        .respond(200, &headers, "[1]");
     let raw = client.get_raw("/apis", "application/json;as=X,application/json");
     let raw = raw.await.expect("a response");
     assert_eq!(
@@ -22,13 +22,13 @@ async fn raw_read_returns_body_and_content_type() {
     );
     let requests = f.server.requests();
     assert_eq!(
-        (requests[0].method.as_str(), requests[0].uri.as_str()),
+        (requests[0].method.as_str(), requests[0].uri().as_str()),
         ("GET", "/apis?timeout=30s")
     );
-    assert_eq!(requests[0].accept, "application/json;as=X,application/json");
+    assert_eq!(requests[0].header("accept"), "application/json;as=X,application/json");
 
     f.server
-        .answer(CannedResponse::Respond(200, vec![], "not JSON".to_owned()));
+        .respond(200, &[], "not JSON");
     let raw = client
         .get_raw("/api", "application/json")
         .await
@@ -41,12 +41,12 @@ async fn failed_raw_read_reports_the_error_within_its_deadline() {
     let f = Fixture::new();
     let client = f.transport.client("a", None);
     f.server
-        .answer(CannedResponse::Respond(503, vec![], "overloaded".to_owned()));
+        .respond(503, &[], "overloaded");
     let error = client.get_raw("/apis/a/v1", "application/json").await;
     assert_eq!(error.expect_err("refused").code(), Some(503));
     let error = client.get_raw("/apis/a b", "application/json").await;
     assert!(matches!(error, Err(ClientError::Invalid { .. })), "{error:?}");
-    f.server.answer(CannedResponse::Hang);
+    f.server.answer(Effect::Hang);
     let start = f.env.clock.now();
     let error = client.get_raw("/apis", "application/json").await;
     assert!(matches!(error, Err(ClientError::Timeout { .. })), "{error:?}");

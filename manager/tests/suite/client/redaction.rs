@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;
 
 use super::Fixture;
-use super::recorder::CannedResponse;
 
 #[tokio::test(start_paused = true)]
 async fn bodies_are_not_logged_at_the_highest_verbosity() {
@@ -27,13 +26,13 @@ async fn bodies_are_not_logged_at_the_highest_verbosity() {
     let patch = Patch::merge(&json!({"data": {"password": "aHVudGVyMg=="}}));
     let _: Value = client.patch(&secrets, &key, patch).await.expect("a response");
     f.server
-        .answer(CannedResponse::Respond(200, vec![], body.to_owned()));
+        .respond(200, &[], body);
     let _: Value = client.get(&secrets, &key).await.expect("a response");
     f.server
-        .answer(CannedResponse::Respond(200, vec![], body[..30].to_owned()));
+        .respond(200, &[], &body[..30]);
     client.get::<Value>(&secrets, &key).await.expect_err("cut off");
     f.server
-        .answer(CannedResponse::Respond(500, vec![], body.to_owned()));
+        .respond(500, &[], body);
     client
         .get::<Value>(&secrets, &key)
         .await

@@ -1,24 +1,20 @@
 //! Clients with the identity of a service account, against a sandbox with RBAC under a paused clock.
 
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use coxswain_manager::client::{
     Client, ClientError, Fence, Patch, RateLimit, ServiceAccount, ServiceAccounts, TokenError, Transport,
 };
-use coxswain_manager::env::{Clock, Env, TaskSet};
+use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, Resource};
-use coxswain_sandbox::{ApiService, Authorization, Env as SandboxEnv, ResponseBody, Sandbox};
+use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
+use coxswain_sandbox::{Authorization, Env as SandboxEnv, Sandbox};
 use coxswain_tests::Log;
-use futures_util::future::BoxFuture;
-use http::{Request, Response, header};
+use http::header;
 use jiff::Timestamp;
-use kube::client::Body;
 use prometheus::Registry;
 use serde_json::{Value, json};
-use tower_service::Service;
 use tracing::level_filters::LevelFilter;
 
 use super::MAPS;
@@ -30,14 +26,7 @@ const BINDINGS: Resource =
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// An API server that counts requests and injects errors.
-#[derive(Clone)]
-struct Server {
-    service: ApiService,
-    state: Arc<Mutex<State>>,
-    clock: Clock,
-}
-
+/// The number of requests, and their faults.
 #[derive(Default)]
 struct State {
     token_requests: usize,
@@ -53,7 +42,7 @@ struct State {
 
 struct Fixture {
     env: Env,
-    server: Server,
+    state: Arc<Mutex<State>>,
     transport: Transport,
     /// The credentials of the process: an administrator.
     admin: Client,
@@ -61,42 +50,22 @@ struct Fixture {
     _tasks: TaskSet,
 }
 
-impl Service<Request<Body>> for Server {
-    type Response = Response<ResponseBody>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
+/// Counts a request, and returns its faults.
+fn decide(state: &Mutex<State>, request: &RecordedRequest) -> Effect {
+    let mut state = state.lock().expect("no panic");
+    let (mut code, mut effects) = (None, Vec::new());
+    if request.subresource == "token" {
+        state.token_requests += 1;
+        code = state.token_request_fails;
+        effects.push(Effect::Delay(state.token_request_latency));
     }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let mut state = self.state.lock().expect("no panic");
-        let (mut code, mut latency) = (None, Duration::ZERO);
-        if request.uri().path().ends_with("/token") {
-            state.token_requests += 1;
-            code = state.token_request_fails;
-            latency = state.token_request_latency;
-        }
-        if let Some(value) = request.headers().get(header::AUTHORIZATION) {
-            assert!(value.is_sensitive(), "the header could be logged");
-            state.with_token += 1;
-            code = state.rejects.then_some(401);
-        }
-        drop(state);
-        if code.is_some() {
-            request = Request::get("/nowhere").body(Body::empty()).expect("a request");
-        }
-        let (answer, clock) = (self.service.call(request), self.clock.clone());
-        Box::pin(async move {
-            clock.sleep(latency).await;
-            let mut response = answer.await?;
-            if let Some(code) = code {
-                *response.status_mut() = code.try_into().expect("a code");
-            }
-            Ok(response)
-        })
+    if let Some(value) = request.headers.get(header::AUTHORIZATION) {
+        assert!(value.is_sensitive(), "the header could be logged");
+        state.with_token += 1;
+        code = state.rejects.then_some(401);
     }
+    effects.extend(code.map(|code| Effect::reply(code, "")));
+    Effect::All(effects)
 }
 
 impl Fixture {
@@ -109,19 +78,17 @@ impl Fixture {
             .expect("a sandbox");
         let tasks = TaskSet::new();
         let env = Env::starting_at(start, 7, &tasks);
-        let server = Server {
-            service: sandbox.service(),
-            clock: env.clock.clone(),
-            state: Arc::default(),
-        };
-        let transport =
-            Transport::from_service(server.clone(), "api.test", "test", &env.clock, &Registry::new())
-                .expect("a transport");
+        let (faults, state) = (Faults::new(), Arc::default());
+        let decided = Arc::clone(&state);
+        faults.on(Matcher::any()).decide(move |it| decide(&decided, it));
+        let service = faults.wrap(sandbox.service());
+        let transport = Transport::from_service(service, "api.test", "test", &env.clock, &Registry::new())
+            .expect("a transport");
         let admin = transport.unfenced("admin", None);
         let accounts = ServiceAccounts::new(&env, admin.clone(), transport.clone(), "default");
         Self {
             env,
-            server,
+            state,
             transport,
             admin,
             accounts,
@@ -161,7 +128,7 @@ impl Fixture {
     }
 
     fn state<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
-        with(&mut self.server.state.lock().expect("no panic"))
+        with(&mut self.state.lock().expect("no panic"))
     }
 
     fn token_requests(&self) -> usize {

@@ -95,7 +95,7 @@ async fn leader_without_an_api_server_becomes_a_warm_standby() {
         let sandbox = sandbox();
         create_maps(&sandbox, ["a".to_owned()]).await;
         let net = net(&sandbox);
-        let mut process = Process::over(net.clone(), "a");
+        let mut process = Process::over(net.service(), "a");
         let (maps, mut reconciles) = add_requester(&mut process, verb);
         let (fence, clock) = (process.manager.fence().clone(), process.env.clock.clone());
         let running = process.elect();
@@ -152,7 +152,7 @@ async fn stop_with_an_unanswered_read_releases_the_lease_within_a_second() {
     let sandbox = sandbox();
     create_maps(&sandbox, ["a".to_owned()]).await;
     let net = net(&sandbox);
-    let mut process = Process::over(net.clone(), "a");
+    let mut process = Process::over(net.service(), "a");
     let (_, mut reconciles) = add_requester(&mut process, RequestVerb::Get);
     let clock = process.env.clock.clone();
     let running = process.elect();

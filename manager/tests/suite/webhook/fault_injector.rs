@@ -1,55 +1,54 @@
-//! A transport that injects faults and logs requests.
+//! Faults at a planned write of a replica, and the log of its requests.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex};
 
-use coxswain_sandbox::ResponseBody;
-use futures_util::future::BoxFuture;
-use http::{Method, Request, Response};
-use kube::client::Body;
-use tower_service::Service;
+use coxswain_sandbox::faults::{Effect, FaultService, Faults, Matcher, RuleHandle};
 
-use crate::fixture::{Fault, send};
-
-/// The planned faults and the log.
+/// The fault layer of one replica. Requests for Leases are not affected.
 #[derive(Clone, Default)]
-pub struct Faults(Arc<Mutex<State>>);
+pub struct PlannedFaults {
+    faults: Faults,
+    state: Arc<Mutex<State>>,
+}
 
 #[derive(Default)]
 struct State {
-    /// The number of the next write, from 0.
-    next: usize,
-    planned: Option<(usize, Fault)>,
-    /// Writes from this number on are lost.
-    last: Option<usize>,
-    /// Methods and paths of requests other than watches and Leases.
-    log: Vec<String>,
+    stop: Option<RuleHandle>,
+    /// The number of requests that were taken from the log.
+    taken: usize,
 }
 
-pub struct FaultInjector {
-    service: coxswain_sandbox::ApiService,
-    faults: Faults,
-}
+impl PlannedFaults {
+    pub fn wrap<S>(&self, service: S) -> FaultService<S> {
+        self.faults.wrap(service)
+    }
 
-impl Faults {
-    /// Plans a fault for one write.
-    pub fn plan(&self, number: usize, fault: Fault) {
-        self.with(|state| state.planned = Some((number, fault)));
+    /// Plans a fault for one write, by its number from 0.
+    pub fn plan(&self, number: usize, fault: Effect) {
+        let writes = self.faults.on(writes()).after(self.left_until(number));
+        writes.times(1).effect(fault);
     }
 
     /// Loses all writes from this number on.
     pub fn stop_at(&self, number: usize) {
-        self.with(|state| state.last = Some(number));
+        let writes = self.faults.on(writes()).after(self.left_until(number));
+        self.state.lock().expect("no panic").stop = Some(writes.lose_request());
     }
 
     /// Reports whether `stop_at` has lost a write.
     pub fn is_stopped(&self) -> bool {
-        self.with(|state| state.last.is_some_and(|last| state.next > last))
+        let state = self.state.lock().expect("no panic");
+        state.stop.as_ref().is_some_and(|it| it.applied() > 0)
     }
 
-    /// Takes the log.
+    /// Takes the log: methods and paths of requests other than watches and requests for Leases.
     pub fn take(&self) -> Vec<String> {
-        self.with(|state| std::mem::take(&mut state.log))
+        let logged = Matcher::any().when(|it| it.verb != "watch" && it.resource != "leases");
+        let mut requests = self.faults.requests(&logged);
+        let mut state = self.state.lock().expect("no panic");
+        let new = requests.split_off(state.taken);
+        state.taken += new.len();
+        new.iter().map(|it| format!("{} {}", it.method, it.path)).collect()
     }
 
     /// Takes the log without reads.
@@ -59,53 +58,12 @@ impl Faults {
         log
     }
 
-    fn with<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
-        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Returns the number of writes that precede the write with this number.
+    fn left_until(&self, number: usize) -> usize {
+        number.saturating_sub(self.faults.count(&writes()))
     }
 }
 
-impl FaultInjector {
-    pub fn new(service: coxswain_sandbox::ApiService, faults: Faults) -> Self {
-        Self { service, faults }
-    }
-}
-
-impl Service<Request<Body>> for FaultInjector {
-    type Response = Response<ResponseBody>;
-    type Error = std::io::Error;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let path = request.uri().path().to_owned();
-        let fault = if path.contains("/leases") {
-            None
-        } else {
-            self.faults.with(|state| {
-                let is_watch = request
-                    .uri()
-                    .query()
-                    .is_some_and(|query| query.contains("watch=true"));
-                if !is_watch {
-                    state.log.push(format!("{} {path}", request.method()));
-                }
-                if request.method() == Method::GET {
-                    return None;
-                }
-                let number = state.next;
-                state.next += 1;
-                if state.last.is_some_and(|last| number >= last) {
-                    return Some(Fault::Lost);
-                }
-                state
-                    .planned
-                    .filter(|(it, _)| *it == number)
-                    .map(|(_, fault)| fault)
-            })
-        };
-        send(&mut self.service, request, fault)
-    }
+fn writes() -> Matcher {
+    Matcher::writes().when(|it| it.resource != "leases")
 }

@@ -1,16 +1,15 @@
 //! Every fault at every write: the rotation completes, and the served certificate is always trusted.
 
 use coxswain_manager::serve::{Health, Probes};
+use coxswain_sandbox::faults::{Effect, Refusal};
 
 use super::{Cluster, DAY, Replica, SECOND, cluster};
-use crate::fixture::Fault;
+use crate::fixture::proxy_reply;
 
-const FAULTS: [Fault; 4] = [
-    Fault::Lost,
-    Fault::ResponseLost,
-    Fault::Code(500),
-    Fault::Code(409),
-];
+fn faults() -> [Effect; 4] {
+    let (internal_error, conflict) = (proxy_reply(500), proxy_reply(409));
+    [Effect::LoseRequest, Effect::LoseAnswer, internal_error, conflict]
+}
 
 /// Asserts for five seconds that a served certificate is verified.
 async fn stays_trusted(cluster: &Cluster, replica: &Replica, what: &str) {
@@ -24,11 +23,11 @@ async fn stays_trusted(cluster: &Cluster, replica: &Replica, what: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn first_certificate_is_issued_despite_any_fault() {
-    for fault in FAULTS {
+    for fault in faults() {
         for write in 0..4 {
             let cluster = cluster().await;
             let leader = cluster.leader().await;
-            leader.faults.plan(write, fault);
+            leader.faults.plan(write, fault.clone());
             stays_trusted(&cluster, &leader, &format!("{fault:?} at {write}")).await;
             cluster.serves(&leader, None).await;
         }
@@ -37,12 +36,12 @@ async fn first_certificate_is_issued_despite_any_fault() {
 
 #[tokio::test(start_paused = true)]
 async fn renewal_completes_despite_any_fault() {
-    for fault in FAULTS {
+    for fault in faults() {
         for write in 0..4 {
             let cluster = cluster().await;
             let leader = cluster.leader().await;
             let first = cluster.serves(&leader, None).await;
-            leader.faults.plan(4 + write, fault);
+            leader.faults.plan(4 + write, fault.clone());
             cluster.later(61 * DAY, &[&leader]);
             // The resync period is at most ten minutes.
             for _ in 0..30 {
@@ -83,6 +82,6 @@ async fn crash_between_two_writes_leaves_a_trusted_certificate() {
 async fn retry_after_of_a_day_is_capped() {
     let cluster = cluster().await;
     let leader = cluster.leader().await;
-    leader.faults.plan(0, Fault::RetryAfter(86_400));
+    leader.faults.plan(0, Effect::Refuse(Refusal::new(503).retry_after(86_400)));
     cluster.serves(&leader, None).await;
 }

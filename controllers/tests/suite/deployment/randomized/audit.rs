@@ -1,27 +1,23 @@
-//! Checks invariants after each write of the controller.
+//! Checks invariants after each write of the controller that is executed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use coxswain_manager::env::Clock;
 use coxswain_sandbox::ApiService;
-use http::{Method, Request};
+use coxswain_sandbox::faults::Matcher;
+use http::Request;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::Value;
 use tower_service::Service as _;
 
 use super::{FaultInjector, SYNC_MAX, size};
-use crate::intercept::{Intercept, Reply};
-use crate::randomized::{self, DesiredStates};
+use crate::randomized::DesiredStates;
 
-/// A transport that checks the state before and after each write.
+/// An API service that is not behind a fault layer.
 #[derive(Clone)]
-pub struct Audited {
-    pub api: FaultInjector,
-    pub plain: ApiService,
-    pub audit: Audit,
-}
+struct Direct(ApiService);
 
 /// The desired states and the violations so far.
 #[derive(Clone)]
@@ -74,6 +70,23 @@ impl Snapshot {
 impl Audit {
     pub fn with<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
         with(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Checks the state before and after each write that is executed.
+    pub fn observe(&self, api: &FaultInjector, service: ApiService) {
+        let writes = Matcher::writes().when(|it| it.path.contains("/apps/"));
+        let (audit, direct) = (self.clone(), Direct(service));
+        api.executed().on(writes).around(move |request| {
+            let (audit, mut direct) = (audit.clone(), direct.clone());
+            async move {
+                let before = direct.snapshot().await;
+                async move |_: u16| {
+                    let after = direct.snapshot().await;
+                    let operation = format!("{} {}", request.method, request.path);
+                    audit.check(&operation, &before, &after);
+                }
+            }
+        });
     }
 
     /// Records the desired state from now on.
@@ -177,11 +190,11 @@ pub fn image_of(object: &Value) -> String {
     image.as_str().unwrap_or_default().to_owned()
 }
 
-impl Audited {
+impl Direct {
     async fn read(&mut self, path: &str) -> Value {
         let path = format!("/apis/apps/v1/namespaces/default/{path}");
         let request = Request::get(path).body(Body::empty()).expect("a request");
-        let response = self.plain.call(request).await.expect("an answer");
+        let response = self.0.call(request).await.expect("an answer");
         let body = response.into_body().collect().await.expect("a body").to_bytes();
         serde_json::from_slice(&body).expect("JSON")
     }
@@ -199,19 +212,3 @@ impl Audited {
     }
 }
 
-impl Intercept for Audited {
-    async fn handle(mut self, request: Request<Body>) -> Reply {
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        if method == Method::GET || !path.contains("/apps/") {
-            return self.api.clone().handle(request).await;
-        }
-        let before = self.snapshot().await;
-        let answer = randomized::unless_hanging(self.api.clone().handle(request)).await;
-        let after = self.snapshot().await;
-        self.audit.check(&format!("{method} {path}"), &before, &after);
-        match answer {
-            Some(answer) => answer,
-            None => std::future::pending().await,
-        }
-    }
-}

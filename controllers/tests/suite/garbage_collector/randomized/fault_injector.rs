@@ -1,42 +1,45 @@
-//! A fault injector for the collector that has every write audited.
+//! The sandbox's fault layer for the collector, and a layer behind it that has every executed write audited.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::env::{Clock, Rng, Tasks};
+use coxswain_manager::client::Transport;
+use coxswain_manager::env::{Clock, Rng};
 use coxswain_manager::object::Resource;
 use coxswain_sandbox::ApiService;
-use futures_util::StreamExt as _;
-use http::{Method, Request, Response};
-use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
+use coxswain_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, Refusal};
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
 use kube::client::Body;
+use prometheus::Registry;
 use serde_json::{Value, json};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use super::super::{MAPS, ROLES, WIDGETS, reference};
 use super::GADGETS;
 use super::audit::{Audit, is_terminating};
-use crate::intercept::{BoxError, Intercept, Reply, respond, respond_status};
+use crate::fault_injector::text_reply;
 
 pub const KINDS: [Resource; 4] = [MAPS, WIDGETS, GADGETS, ROLES];
 
 #[derive(Clone)]
 pub struct FaultInjector {
-    service: ApiService,
+    faults: Faults,
+    service: FaultService<FaultService<ApiService>>,
+    rules: Rules,
+}
+
+/// Chooses faults, and audits executed writes.
+#[derive(Clone)]
+struct Rules {
     direct: ApiService,
-    clock: Clock,
-    tasks: Tasks,
     rng: Rng,
     audit: Audit,
-    faults: Arc<Mutex<Faults>>,
-    /// Ends all open watches.
-    watch_end: Arc<Mutex<CancellationToken>>,
+    settings: Arc<Mutex<Settings>>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Faults {
+pub struct Settings {
     /// Percentage of the requests of the collector that fail.
     pub request_percent: u64,
     /// Percentage of the lists and watches of its caches that fail.
@@ -49,58 +52,74 @@ pub struct Faults {
     pub sent: Vec<String>,
 }
 
-enum Fault {
-    None,
-    /// The connection breaks before the request arrives.
-    RequestLost,
-    /// The request is executed and the connection breaks before the response.
-    ResponseLost,
-    /// The request is executed and no response arrives.
-    ResponseHangs,
-    /// The request is executed and the response arrives after this time.
-    SlowResponse(Duration),
-    /// The connection breaks and the request arrives after this time.
-    Delayed(Duration),
-    Status(u16, &'static str),
-    Text(u16),
-}
-
 impl FaultInjector {
-    pub fn new(
-        service: ApiService,
-        direct: ApiService,
-        clock: &Clock,
-        tasks: Tasks,
-        rng: Rng,
-        audit: &Audit,
-    ) -> Self {
-        Self {
-            service,
-            direct,
-            clock: clock.clone(),
-            tasks,
+    pub fn new(service: ApiService, direct: ApiService, rng: Rng, audit: &Audit) -> Self {
+        let rules = Rules {
+            direct: direct.clone(),
             rng,
             audit: audit.clone(),
-            faults: Arc::default(),
-            watch_end: Arc::default(),
+            settings: Arc::default(),
+        };
+        let (faults, executed) = (Faults::new(), Faults::new());
+        let concerned = |it: &RecordedRequest| is_by_controller(it) || is_by_caches(it);
+        let others = move |it: &RecordedRequest| !concerned(it);
+        let chosen = rules.clone();
+        faults.on(Matcher::any().when(others)).decide(move |it| chosen.discover(it));
+        let chosen = rules.clone();
+        faults.on(Matcher::any().when(concerned)).decide(move |it| chosen.choose_fault(it));
+        let audited = rules.clone();
+        executed.on(Matcher::writes()).around(move |request| {
+            let rules = audited.clone();
+            async move {
+                if request.method == Method::DELETE
+                    && rules.rng.below(100) < rules.with(|it| it.request_percent)
+                {
+                    rules.adopt_object(&request.path).await;
+                }
+                let before = rules.objects().await;
+                async move |_: u16| {
+                    let after = rules.objects().await;
+                    let operation = operation(&request);
+                    rules.audit.check_write(&operation, request.at, &before, &after);
+                }
+            }
+        });
+        Self {
+            service: faults.wrap(executed.wrap(service)),
+            faults,
+            rules,
         }
     }
 
-    pub fn with<T>(&self, with: impl FnOnce(&mut Faults) -> T) -> T {
-        with(&mut self.faults.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn transport(&self, clock: &Clock) -> Transport {
+        let (service, registry) = (self.service.clone(), Registry::new());
+        Transport::from_service(service, "sandbox", "test", clock, &registry).expect("unregistered metrics")
+    }
+
+    pub fn with<T>(&self, with: impl FnOnce(&mut Settings) -> T) -> T {
+        self.rules.with(with)
     }
 
     pub fn lag(&self) -> &coxswain_sandbox::Lag {
-        self.service.lag()
+        self.service.inner().lag()
     }
 
     pub fn end_watches(&self) {
-        let end = std::mem::take(&mut *self.watch_end.lock().unwrap_or_else(PoisonError::into_inner));
-        end.cancel();
+        self.faults.end_watches(&Matcher::any());
     }
 
     /// Returns all objects in the store.
     pub async fn objects(&self) -> Vec<Value> {
+        self.rules.objects().await
+    }
+}
+
+impl Rules {
+    fn with<T>(&self, with: impl FnOnce(&mut Settings) -> T) -> T {
+        with(&mut self.settings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn objects(&self) -> Vec<Value> {
         let mut objects = Vec::new();
         for kind in &KINDS {
             let request = Request::get(kind.collection("")).body(Body::empty());
@@ -123,85 +142,65 @@ impl FaultInjector {
         objects
     }
 
-    fn choose_fault(
-        &self,
-        by_controller: bool,
-        operation: &str,
-        method: &Method,
-        kind: Option<&Resource>,
-    ) -> Fault {
-        let (rng, faults) = (&self.rng, self.with(|it| it.clone()));
-        if kind.is_some() && faults.forbidden.as_ref() == kind && *method == Method::GET {
-            return Fault::Status(403, "Forbidden");
+    fn choose_fault(&self, request: &RecordedRequest) -> Effect {
+        let (rng, settings) = (&self.rng, self.with(|it| it.clone()));
+        let mut kinds = KINDS.into_iter();
+        let kind = kinds.find(|it| it.plural == request.resource);
+        let kind = kind.as_ref();
+        let by_controller = is_by_controller(request);
+        let (operation, is_watch) = (operation(request), request.verb == "watch");
+        if by_controller {
+            let line = format!("{:?} {operation}", request.at);
+            self.with(|it| it.sent.push(line));
+        }
+        if kind.is_some() && settings.forbidden.as_ref() == kind && !request.is_write() {
+            return refusal(403, "Forbidden");
         }
         let percent = if by_controller {
-            faults.request_percent
+            settings.request_percent
         } else {
-            faults.cache_percent
+            settings.cache_percent
+        };
+        let answer_after = |latency: Duration| {
+            let audit = self.audit.clone();
+            let read = move |it: &mut Value| audit.read(it, latency);
+            let mut effects = vec![Effect::DelayAnswer(latency)];
+            if request.verb == "get" {
+                effects.push(Effect::ChangeAnswer(Arc::new(read)));
+            }
+            Effect::All(effects)
         };
         if rng.below(100) >= percent {
-            return Fault::None;
+            return answer_after(Duration::ZERO);
         }
-        let write = *method != Method::GET;
+        let write = request.is_write();
         let fault = match rng.below(if write { 12 } else { 9 }) {
-            0 => Fault::RequestLost,
-            1 => Fault::Status(500, "InternalError"),
-            2 => Fault::Status(503, "ServiceUnavailable"),
-            3 => Fault::Status(429, "TooManyRequests"),
-            5 if write => Fault::Status(410, "Expired"),
-            4 | 5 => Fault::Text(404),
-            6 => Fault::ResponseLost,
-            7 => Fault::SlowResponse(Duration::from_millis(rng.below(5000))),
-            8 if by_controller => Fault::ResponseHangs,
-            8 if self.rng.below(2) == 0 => Fault::Status(403, "Forbidden"),
-            8 => Fault::Status(410, "Expired"),
-            9 => Fault::Status(409, "Conflict"),
-            _ => Fault::Delayed(Duration::from_millis(rng.below(20_000))),
+            0 => Effect::LoseRequest,
+            1 => refusal(500, "InternalError"),
+            2 => refusal(503, "ServiceUnavailable"),
+            3 => refusal(429, "TooManyRequests"),
+            5 if write => refusal(410, "Expired"),
+            4 | 5 => text_reply(404, "404 page not found\n"),
+            6 => Effect::LoseAnswer,
+            7 if is_watch => Effect::Delay(Duration::from_millis(rng.below(5000))),
+            7 => answer_after(Duration::from_millis(rng.below(5000))),
+            8 if by_controller => Effect::HangAnswer,
+            8 if self.rng.below(2) == 0 => refusal(403, "Forbidden"),
+            8 => refusal(410, "Expired"),
+            9 => refusal(409, "Conflict"),
+            _ => Effect::DeliverLate(Duration::from_millis(rng.below(20_000))),
         };
         if let (false, Some(kind)) = (by_controller, kind) {
             self.audit.mark_stale(&kind.kind);
         }
-        if by_controller && operation.starts_with("LIST") && !matches!(fault, Fault::SlowResponse(_)) {
+        if by_controller && operation.starts_with("LIST") && !matches!(fault, Effect::All(_)) {
             self.audit.list_failed();
         }
         fault
     }
 
-    /// Executes a request and audits its effect.
-    async fn execute(&self, request: Request<Body>, operation: &str, sent: Instant) -> Reply {
-        let mut service = self.service.clone();
-        if request.method() == Method::GET {
-            return Ok(service.call(request).await?);
-        }
-        if request.method() == Method::DELETE && self.rng.below(100) < self.with(|it| it.request_percent) {
-            self.adopt_object(request.uri().path()).await?;
-        }
-        let before = self.objects().await;
-        let response = service.call(request).await?;
-        let (head, body) = response.into_parts();
-        let body = body.collect().await?.to_bytes();
-        let after = self.objects().await;
-        self.audit.check_write(operation, sent, &before, &after);
-        Ok(Response::from_parts(head, Full::new(body).boxed_unsync()))
-    }
-
-    /// Executes a request and responds after `latency`.
-    async fn respond_after(&self, request: Request<Body>, operation: &str, latency: Duration) -> Reply {
-        let response = self.execute(request, operation, self.clock.now()).await?;
-        let (head, body) = response.into_parts();
-        let body = body.collect().await?.to_bytes();
-        if operation.starts_with("GET") {
-            self.audit
-                .read(&serde_json::from_slice(&body).unwrap_or_default(), latency);
-        }
-        if !latency.is_zero() {
-            self.clock.sleep(latency).await;
-        }
-        Ok(Response::from_parts(head, Full::new(body).boxed_unsync()))
-    }
-
     /// Gives an object a live owner just before its deletion.
-    async fn adopt_object(&self, path: &str) -> Result<(), BoxError> {
+    async fn adopt_object(&self, path: &str) {
         let objects = self.objects().await;
         let owner = objects
             .iter()
@@ -209,100 +208,45 @@ impl FaultInjector {
         let Some(owner) =
             owner.filter(|it| !path.ends_with(it["metadata"]["name"].as_str().unwrap_or_default()))
         else {
-            return Ok(());
+            return;
         };
         let change = json!({"metadata": {"ownerReferences": [reference(owner)]}}).to_string();
         let request = Request::patch(path)
             .header("content-type", "application/merge-patch+json")
-            .body(Body::from(change.into_bytes()))?;
-        drop(self.direct.clone().call(request).await?);
-        Ok(())
+            .body(Body::from(change.into_bytes()));
+        drop(self.direct.clone().call(request.expect("a request")).await);
     }
 
-    async fn watch(&self, request: Request<Body>) -> Reply {
-        let end = self
-            .watch_end
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let response = self.service.clone().call(request).await?;
-        Ok(response.map(|body| {
-            let lines = BodyStream::new(body).take_until(Box::pin(end.cancelled_owned()));
-            StreamBody::new(lines).boxed_unsync()
-        }))
-    }
-
-    async fn discover(&self, request: Request<Body>) -> Reply {
+    /// Discovery reads an API server that does not lag.
+    fn discover(&self, request: &RecordedRequest) -> Effect {
         let undiscoverable = self.with(|it| it.undiscoverable);
-        if undiscoverable.is_some_and(|group| request.uri().path().contains(group)) {
-            return status(503, "ServiceUnavailable");
+        if undiscoverable.is_some_and(|group| request.path.contains(group)) {
+            return refusal(503, "ServiceUnavailable");
         }
-        Ok(self.direct.clone().call(request).await?)
+        Effect::SendTo(self.direct.clone())
     }
 }
 
-fn status(code: u16, reason: &str) -> Reply {
-    let mut status = json!({"reason": reason});
-    if code == 429 {
-        status["details"] = json!({"retryAfterSeconds": 1});
-    }
-    respond_status(code, &status)
+fn refusal(code: u16, reason: &str) -> Effect {
+    let refusal = Refusal::new(code).reason(reason);
+    Effect::Refuse(match code {
+        429 => refusal.details(json!({"retryAfterSeconds": 1})),
+        _ => refusal,
+    })
 }
 
-impl Intercept for FaultInjector {
-    async fn handle(self, request: Request<Body>) -> Reply {
-        let agent = request.headers()["user-agent"].to_str()?.to_owned();
-        let by_controller = agent.ends_with("/generic-garbage-collector");
-        if !by_controller && !agent.ends_with("/reader") {
-            return self.discover(request).await;
-        }
-        let path = request.uri().path().to_owned();
-        let mut kinds = KINDS.into_iter();
-        let kind = kinds.find(|it| path.split('/').any(|part| part == it.plural));
-        let kind = kind.as_ref();
-        let is_watch = request.uri().query().is_some_and(|it| it.contains("watch="));
-        let verb = match *request.method() {
-            Method::GET if kind.is_some_and(|it| path.ends_with(&*it.plural)) => "LIST",
-            ref method => method.as_str(),
-        };
-        let operation = format!("{verb} {path}");
-        let sent = self.clock.now();
-        if by_controller {
-            self.with(|it| it.sent.push(format!("{sent:?} {operation}")));
-        }
-        match self.choose_fault(by_controller, &operation, request.method(), kind) {
-            Fault::None if is_watch => self.watch(request).await,
-            Fault::None => self.respond_after(request, &operation, Duration::ZERO).await,
-            Fault::RequestLost => Err("connection lost".into()),
-            Fault::ResponseLost => {
-                if !is_watch {
-                    drop(self.execute(request, &operation, sent).await);
-                }
-                Err("connection lost before the response".into())
-            }
-            Fault::ResponseHangs => {
-                drop(self.execute(request, &operation, sent).await);
-                std::future::pending().await
-            }
-            Fault::SlowResponse(time) if is_watch => {
-                self.clock.sleep(time).await;
-                self.watch(request).await
-            }
-            Fault::SlowResponse(time) => self.respond_after(request, &operation, time).await,
-            Fault::Delayed(time) => {
-                let later = self.clone();
-                drop(self.tasks.spawn(async move {
-                    later.clock.sleep(time).await;
-                    drop(
-                        later
-                            .execute(request, &format!("{operation}, delayed"), sent)
-                            .await,
-                    );
-                }));
-                Err("connection lost".into())
-            }
-            Fault::Status(code, reason) => status(code, reason),
-            Fault::Text(code) => respond(code, format!("{code} page not found\n")),
-        }
-    }
+fn operation(request: &RecordedRequest) -> String {
+    let verb = match request.verb.as_str() {
+        "list" | "watch" => "LIST",
+        _ => request.method.as_str(),
+    };
+    format!("{verb} {}", request.path)
+}
+
+fn is_by_controller(request: &RecordedRequest) -> bool {
+    request.header("user-agent").ends_with("/generic-garbage-collector")
+}
+
+fn is_by_caches(request: &RecordedRequest) -> bool {
+    request.header("user-agent").ends_with("/reader")
 }
