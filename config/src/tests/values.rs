@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::{KNOWN, error, run};
 use crate::{
     AppServices, Authentication, Authorization, CertificateFiles, ClientConnection, Config, Debugging,
-    Deployments, GarbageCollector, Generic, HollowKubelet, LeaderElection, LogFormat, Logging,
-    Rate, Replicas, RequestHeader, Selector, Serving, SniCertificate, TlsVersion, Tracing, Webhook,
+    Deployments, GarbageCollector, Generic, HollowKubelet, LeaderElection, LogFormat, Logging, Rate,
+    Replicas, RequestHeader, Selector, Serving, SniCertificate, TlsVersion, Tracing, Webhook,
     WebhookCertificate,
 };
 

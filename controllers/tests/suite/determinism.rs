@@ -27,7 +27,10 @@ fn log_requests(faults: &Faults, clock: &Clock) -> Arc<Mutex<Vec<String>>> {
     let (clock, log) = (clock.clone(), Arc::default());
     let lines: Arc<Mutex<Vec<String>>> = Arc::clone(&log);
     faults.on(Matcher::any()).around(move |request| {
-        let (agent, body) = (request.header("user-agent"), String::from_utf8_lossy(&request.body));
+        let (agent, body) = (
+            request.header("user-agent"),
+            String::from_utf8_lossy(&request.body),
+        );
         let (now, method, uri) = (clock.wall(), &request.method, request.uri());
         let line = format!("{now} {agent} {method} {uri} {body}");
         let lines = lines.clone();

@@ -62,7 +62,8 @@ fn audit(faults: &Faults, own: HeaderValue) -> Arc<Mutex<Log>> {
                 let operation = operation(&request);
                 let mut log = recorder.lock().expect("no panic");
                 if code == 403 {
-                    log.forbidden.push(format!("{account}: {operation} {}", request.path));
+                    log.forbidden
+                        .push(format!("{account}: {operation} {}", request.path));
                 } else if request.is_write() {
                     log.writes.entry(account).or_default().insert(operation);
                 }

@@ -52,7 +52,11 @@ fn searches() -> Matcher {
 }
 
 fn inject(faults: &Faults, matcher: Matcher, fault: Fault) {
-    let refusal = |code| Refusal::new(code).reason("Forbidden").message("a secret of the server");
+    let refusal = |code| {
+        Refusal::new(code)
+            .reason("Forbidden")
+            .message("a secret of the server")
+    };
     match fault {
         Fault::None => faults.clear(),
         Fault::Reject(code) => drop(faults.on(matcher).refuse(refusal(code))),

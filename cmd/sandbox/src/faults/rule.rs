@@ -185,7 +185,10 @@ impl<'a> RuleBuilder<'a> {
 
     /// Runs `before` to its end before the request is sent. The function that it returns runs after the execution, with the
     /// code of the answer, and before a fault of the answer. It does not run if the request is lost or delivered late.
-    pub fn around<F, A, G>(self, before: impl Fn(Arc<RecordedRequest>) -> F + Send + Sync + 'static) -> RuleHandle
+    pub fn around<F, A, G>(
+        self,
+        before: impl Fn(Arc<RecordedRequest>) -> F + Send + Sync + 'static,
+    ) -> RuleHandle
     where
         F: Future<Output = A> + Send + 'static,
         A: FnOnce(u16) -> G + Send + 'static,

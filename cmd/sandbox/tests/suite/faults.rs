@@ -364,7 +364,12 @@ async fn inner_layer_observes_executed_requests_only() {
     }
     assert_eq!(*codes.lock().expect("no panic"), [201, 409, 409]);
     let replayed = executed.requests(&Matcher::writes())[0].to_request();
-    let code = sandbox.service().call(replayed).await.expect("an answer").status();
+    let code = sandbox
+        .service()
+        .call(replayed)
+        .await
+        .expect("an answer")
+        .status();
     assert_eq!(code, 409);
 }
 

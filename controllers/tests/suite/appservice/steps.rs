@@ -16,7 +16,10 @@ async fn controller_waits_until_the_crd_is_established() {
     f.create(&CRDS, &app_service::crd()).await;
     f.sleep(Duration::from_mins(10)).await;
     assert_eq!(f.api.operations(), Vec::<String>::new());
-    assert!(f.try_create(&APPS, &shop(&json!({}))).await.is_err(), "not served");
+    assert!(
+        f.try_create(&APPS, &shop(&json!({}))).await.is_err(),
+        "not served"
+    );
 
     while f.sandbox.step(InternalController::CrdEstablishing) {}
     f.create(&APPS, &shop(&json!({}))).await;
@@ -43,10 +46,17 @@ async fn terminating_namespace_delays_creates_and_is_deleted() {
     let uid = |it: &Value| Uid::from(it["metadata"]["uid"].as_str().expect("a uid"));
     let (key, delete) = (Key::cluster("n"), Delete::of(uid(&namespace)));
     f.admin.delete(&NAMESPACES, &key, &delete).await.expect("deleted");
-    let deployment: Value = f.admin.get(&DEPLOYMENTS, &web).await.expect("content is not deleted");
+    let deployment: Value = f
+        .admin
+        .get(&DEPLOYMENTS, &web)
+        .await
+        .expect("content is not deleted");
     f.api.reset();
     let delete = Delete::of(uid(&deployment));
-    f.admin.delete(&DEPLOYMENTS, &web, &delete).await.expect("deleted");
+    f.admin
+        .delete(&DEPLOYMENTS, &web, &delete)
+        .await
+        .expect("deleted");
     f.sleep(Duration::from_mins(10)).await;
     // Retries come after 5 ms, 10 ms, 20 ms and so on: 17 in ten minutes.
     let creates = f.api.count("POST deployments");
@@ -60,7 +70,10 @@ async fn terminating_namespace_delays_creates_and_is_deleted() {
         f.sleep(Duration::from_secs(30)).await;
     }
     let gone: Result<Value, _> = f.admin.get(&NAMESPACES, &key).await;
-    assert!(gone.is_err_and(|it| it.is_not_found("n")), "it blocks its namespace");
+    assert!(
+        gone.is_err_and(|it| it.is_not_found("n")),
+        "it blocks its namespace"
+    );
     f.sleep(BACKOFF_MAX).await;
     f.api.reset();
     f.sleep(Duration::from_mins(30)).await;

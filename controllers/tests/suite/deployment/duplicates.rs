@@ -23,7 +23,11 @@ async fn writes_applied_twice_do_not_change_a_rollout() {
         assert_eq!(f.images().await, ["one"; 2], "replay: {replay}");
         let sets = f.sets().await;
         assert_eq!((sets.len(), revision(&done)), (2, "3"), "replay: {replay}");
-        assert_eq!(sets.iter().map(size).collect::<Vec<_>>(), [0, 2], "replay: {replay}");
+        assert_eq!(
+            sets.iter().map(size).collect::<Vec<_>>(),
+            [0, 2],
+            "replay: {replay}"
+        );
         f.sleep(Duration::from_mins(1)).await;
         f.api.reset();
         f.sleep(Duration::from_mins(10)).await;

@@ -291,7 +291,11 @@ async fn create_in_flight_counts_as_created() {
     for late in [true, false] {
         let mut run = Run::new(0);
         let api = &run.fixture.api;
-        let answer = if late { api.delay_until_post() } else { Effect::LoseAnswer };
+        let answer = if late {
+            api.delay_until_post()
+        } else {
+            Effect::LoseAnswer
+        };
         run.audit.with(|it| it.quiet = true);
         let web = run.fixture.create(&DEPLOYMENTS, &web(4, "image-0")).await;
         run.audit.desire(&web);

@@ -58,8 +58,13 @@ impl Fixture {
     /// Injects faults from now on for `time`.
     fn inject_for(&self, time: Duration, fault: impl Fn(&Recorded) -> Effect + Send + Sync + 'static) {
         let (clock, end) = (self.env.clock.clone(), self.env.clock.now() + time);
-        self.api
-            .inject_all(move |it| if clock.now() < end { fault(it) } else { Effect::Pass });
+        self.api.inject_all(move |it| {
+            if clock.now() < end {
+                fault(it)
+            } else {
+                Effect::Pass
+            }
+        });
     }
 }
 

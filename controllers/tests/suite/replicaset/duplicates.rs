@@ -27,7 +27,11 @@ async fn writes_applied_twice_do_not_change_the_number_of_pods() {
             f.scale_ready("web", 5).await;
             let deletes = f.api.count("DELETE pods");
             assert!((15..=30).contains(&deletes), "replay: {replay}: {deletes}");
-            assert_eq!(f.api.count("POST pods"), 20, "no pod was replaced: replay: {replay}");
+            assert_eq!(
+                f.api.count("POST pods"),
+                20,
+                "no pod was replaced: replay: {replay}"
+            );
             f.sleep(Duration::from_mins(1)).await;
             f.api.reset();
             f.sleep(Duration::from_mins(10)).await;

@@ -136,11 +136,7 @@ async fn late_create_reuses_the_name_of_its_retry() {
     let late = f.api.delay_until_post();
     f.api.inject(move |method, path, before| {
         let first = *method == Method::POST && path.ends_with("/pods") && before == 0;
-        if first {
-            late.clone()
-        } else {
-            Effect::Pass
-        }
+        if first { late.clone() } else { Effect::Pass }
     });
     f.create_ready("web", 1).await;
     f.sleep(Duration::from_mins(1)).await;

@@ -119,9 +119,8 @@ async fn expired_version_after_every_list_is_retried_with_backoff() {
         (200, error_event(410, "Expired") + "\n"),
     ] {
         let f = fixture();
-        f.server.inject_fault(move |request| {
-            (Verb::Watch.is(request)).then(|| answer(code, body.clone(), 0))
-        });
+        f.server
+            .inject_fault(move |request| (Verb::Watch.is(request)).then(|| answer(code, body.clone(), 0)));
         let cache = f.maps();
         f.sleep(60).await;
         assert!(cache.is_synced());
@@ -136,7 +135,8 @@ async fn expired_version_after_every_list_is_retried_with_backoff() {
 #[tokio::test(start_paused = true)]
 async fn pending_list_satisfies_a_relist_request() {
     let f = fixture();
-    f.server.next(Verb::List, 1, answer(500, status(500, "InternalError"), 0));
+    f.server
+        .next(Verb::List, 1, answer(500, status(500, "InternalError"), 0));
     let cache = f.maps();
     f.within(1, "failed", || f.server.count(Verb::List) == 1).await;
     cache.relist();
@@ -183,7 +183,8 @@ async fn idle_watch_is_reopened_without_missing_changes() {
 async fn too_many_requests_honours_retry_after() {
     let f = fixture();
     let cache = f.synced().await;
-    f.server.next(Verb::Watch, 1, answer(429, status(429, "TooManyRequests"), 20));
+    f.server
+        .next(Verb::Watch, 1, answer(429, status(429, "TooManyRequests"), 20));
     f.sleep(2).await;
     f.server.streams(StreamFault::End);
     settle().await;
@@ -290,7 +291,11 @@ async fn older_list_is_rejected() {
     create(&f.sandbox, "a", "1").await;
     let cache = f.synced().await;
     let version = cache.version();
-    f.server.next(Verb::List, 2, rewrite(|_| r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#.to_owned()));
+    f.server.next(
+        Verb::List,
+        2,
+        rewrite(|_| r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#.to_owned()),
+    );
     cache.relist();
     f.within(30, "four lists", || f.server.count(Verb::List) == 4)
         .await;
@@ -381,8 +386,7 @@ async fn relist_request_starts_a_new_list() {
         settle().await;
         async |_: u16| ()
     });
-    f.server
-        .next(Verb::List, 1, settle_first);
+    f.server.next(Verb::List, 1, settle_first);
     f.caches.relist(&MAPS);
     f.within(1, "begun", || f.server.count(Verb::List) == 3).await;
     f.caches.relist(&MAPS);

@@ -132,9 +132,10 @@ async fn long_list_is_read_in_consistent_pages() {
         .collect();
     assert_eq!(lists.len(), 3);
     assert!(
-        lists.iter().all(
-            |request| request.parameter("limit").as_deref() == Some("500") && request.parameter("resourceVersion").is_none()
-        )
+        lists
+            .iter()
+            .all(|request| request.parameter("limit").as_deref() == Some("500")
+                && request.parameter("resourceVersion").is_none())
     );
     assert!(lists[0].parameter("continue").is_none() && lists[1].parameter("continue").is_some());
 }

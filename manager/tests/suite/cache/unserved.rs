@@ -169,9 +169,8 @@ async fn forbidden_resource_keeps_the_cache() {
 async fn resource_that_cannot_be_watched_is_unavailable() {
     let f = fixture();
     create(&f.sandbox, "a", "1").await;
-    f.server.inject_fault(|request| {
-        (Verb::Watch.is(request)).then(|| answer(403, status(403, "Forbidden"), 0))
-    });
+    f.server
+        .inject_fault(|request| (Verb::Watch.is(request)).then(|| answer(403, status(403, "Forbidden"), 0)));
     let cache = f.maps();
     f.within(5, "unavailable", || cache.status().is_unavailable())
         .await;

@@ -131,8 +131,7 @@ async fn malformed_response_is_not_quoted() {
     let f = Fixture::new();
     let client = f.transport.client("a", None);
     let body = r#"{"metadata":{"name":"a"},"data":{"password":"hunter2"#;
-    f.server
-        .respond(200, &[], body);
+    f.server.respond(200, &[], body);
     let error = client.get::<Value>(&MAPS, &key()).await.expect_err("malformed");
     assert!(matches!(error, ClientError::Decode { .. }));
     assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");

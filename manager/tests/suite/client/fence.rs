@@ -329,8 +329,7 @@ async fn delete_returns_metadata_while_the_object_is_terminating() {
     let meta = client.delete(&MAPS, &key(), &delete).await.expect("a response");
     assert!(meta.is_some_and(|meta| meta.has_finalizer("f")));
     let gone = r#"{"kind":"Status","status":"Success","details":{"name":"a","uid":"u"}}"#;
-    f.server
-        .respond(200, &[], gone);
+    f.server.respond(200, &[], gone);
     assert_eq!(
         client.delete(&MAPS, &key(), &delete).await.expect("a response"),
         None

@@ -13,8 +13,7 @@ async fn invalid_item_fails_a_metadata_list() {
     let f = Fixture::new();
     let client = f.transport.client("a", None);
     let page = async |body: &str| {
-        f.server
-            .respond(200, &[], body);
+        f.server.respond(200, &[], body);
         client.list_metadata(&MAPS, "n", &ListQuery::default()).await
     };
     let good = r#"{"metadata":{"resourceVersion":"7","continue":"x"},
@@ -59,7 +58,12 @@ async fn write_can_return_metadata_only() {
         let patch = patch.clone().returning(view);
         let _: Value = client.patch(&MAPS, &key, patch).await.expect("patched");
     }
-    let accepts: Vec<String> = f.server.requests().iter().map(|it| it.header("accept").to_owned()).collect();
+    let accepts: Vec<String> = f
+        .server
+        .requests()
+        .iter()
+        .map(|it| it.header("accept").to_owned())
+        .collect();
     assert!(
         accepts[..2].iter().all(|it| it == "application/json"),
         "{accepts:?}"

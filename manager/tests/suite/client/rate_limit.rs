@@ -100,7 +100,10 @@ async fn requests_have_a_user_agent_and_a_timeout() {
         .await
         .expect("a response");
     let request = f.server.requests().remove(0);
-    assert_eq!(request.header("user-agent"), "coxswain/test/replicaset-controller");
+    assert_eq!(
+        request.header("user-agent"),
+        "coxswain/test/replicaset-controller"
+    );
     assert_eq!(
         request.uri(),
         "/api/v1/namespaces/n/configmaps?timeout=30s&labelSelector=a+in+%28b%2Cc%29&fieldSelector=metadata.name%3Dd&limit=500&continue=x%2B%2F%3D"

@@ -12,8 +12,7 @@ async fn raw_read_returns_body_and_content_type() {
     let f = Fixture::new();
     let client = f.transport.client("a", Some(LIMIT));
     let headers = [("content-type", "application/json;as=X")];
-    f.server
-        .respond(200, &headers, "[1]");
+    f.server.respond(200, &headers, "[1]");
     let raw = client.get_raw("/apis", "application/json;as=X,application/json");
     let raw = raw.await.expect("a response");
     assert_eq!(
@@ -25,10 +24,12 @@ async fn raw_read_returns_body_and_content_type() {
         (requests[0].method.as_str(), requests[0].uri().as_str()),
         ("GET", "/apis?timeout=30s")
     );
-    assert_eq!(requests[0].header("accept"), "application/json;as=X,application/json");
+    assert_eq!(
+        requests[0].header("accept"),
+        "application/json;as=X,application/json"
+    );
 
-    f.server
-        .respond(200, &[], "not JSON");
+    f.server.respond(200, &[], "not JSON");
     let raw = client
         .get_raw("/api", "application/json")
         .await
@@ -40,8 +41,7 @@ async fn raw_read_returns_body_and_content_type() {
 async fn failed_raw_read_reports_the_error_within_its_deadline() {
     let f = Fixture::new();
     let client = f.transport.client("a", None);
-    f.server
-        .respond(503, &[], "overloaded");
+    f.server.respond(503, &[], "overloaded");
     let error = client.get_raw("/apis/a/v1", "application/json").await;
     assert_eq!(error.expect_err("refused").code(), Some(503));
     let error = client.get_raw("/apis/a b", "application/json").await;

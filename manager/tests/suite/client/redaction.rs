@@ -25,14 +25,11 @@ async fn bodies_are_not_logged_at_the_highest_verbosity() {
         .expect("a response");
     let patch = Patch::merge(&json!({"data": {"password": "aHVudGVyMg=="}}));
     let _: Value = client.patch(&secrets, &key, patch).await.expect("a response");
-    f.server
-        .respond(200, &[], body);
+    f.server.respond(200, &[], body);
     let _: Value = client.get(&secrets, &key).await.expect("a response");
-    f.server
-        .respond(200, &[], &body[..30]);
+    f.server.respond(200, &[], &body[..30]);
     client.get::<Value>(&secrets, &key).await.expect_err("cut off");
-    f.server
-        .respond(500, &[], body);
+    f.server.respond(500, &[], body);
     client
         .get::<Value>(&secrets, &key)
         .await

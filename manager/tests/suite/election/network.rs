@@ -104,7 +104,9 @@ impl Network {
         let decided = link.clone();
         requests.on(Matcher::any()).decide(move |it| decided.fault(it));
         let decided = link.clone();
-        arrived.on(Matcher::verb("watch")).decide(move |_| decided.watch_fault());
+        arrived
+            .on(Matcher::verb("watch"))
+            .decide(move |_| decided.watch_fault());
         let decided = link.clone();
         let unversioned = Matcher::verb("watch").when(|it| it.parameter("resourceVersion").is_none());
         arrived.on(unversioned).decide(move |_| decided.unversioned());

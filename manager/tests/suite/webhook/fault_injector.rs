@@ -48,7 +48,9 @@ impl PlannedFaults {
         let mut state = self.state.lock().expect("no panic");
         let new = requests.split_off(state.taken);
         state.taken += new.len();
-        new.iter().map(|it| format!("{} {}", it.method, it.path)).collect()
+        new.iter()
+            .map(|it| format!("{} {}", it.method, it.path))
+            .collect()
     }
 
     /// Takes the log without reads.

@@ -82,6 +82,8 @@ async fn crash_between_two_writes_leaves_a_trusted_certificate() {
 async fn retry_after_of_a_day_is_capped() {
     let cluster = cluster().await;
     let leader = cluster.leader().await;
-    leader.faults.plan(0, Effect::Refuse(Refusal::new(503).retry_after(86_400)));
+    leader
+        .faults
+        .plan(0, Effect::Refuse(Refusal::new(503).retry_after(86_400)));
     cluster.serves(&leader, None).await;
 }

@@ -64,9 +64,13 @@ impl FaultInjector {
         let concerned = |it: &RecordedRequest| is_by_controller(it) || is_by_caches(it);
         let others = move |it: &RecordedRequest| !concerned(it);
         let chosen = rules.clone();
-        faults.on(Matcher::any().when(others)).decide(move |it| chosen.discover(it));
+        faults
+            .on(Matcher::any().when(others))
+            .decide(move |it| chosen.discover(it));
         let chosen = rules.clone();
-        faults.on(Matcher::any().when(concerned)).decide(move |it| chosen.choose_fault(it));
+        faults
+            .on(Matcher::any().when(concerned))
+            .decide(move |it| chosen.choose_fault(it));
         let audited = rules.clone();
         executed.on(Matcher::writes()).around(move |request| {
             let rules = audited.clone();
@@ -244,7 +248,9 @@ fn operation(request: &RecordedRequest) -> String {
 }
 
 fn is_by_controller(request: &RecordedRequest) -> bool {
-    request.header("user-agent").ends_with("/generic-garbage-collector")
+    request
+        .header("user-agent")
+        .ends_with("/generic-garbage-collector")
 }
 
 fn is_by_caches(request: &RecordedRequest) -> bool {
