@@ -69,7 +69,11 @@ struct State {
 /// An answer with this code: a Status that has the fields of `more`. The request is not executed.
 pub fn status_reply(code: u16, more: Value) -> Effect {
     let mut status = json!({"kind": "Status", "apiVersion": "v1", "code": code});
-    crate::fixture::merge(&mut status, &more);
+    if let Value::Object(fields) = more {
+        for (field, value) in fields {
+            status[field] = value;
+        }
+    }
     Effect::reply(code, status.to_string())
 }
 

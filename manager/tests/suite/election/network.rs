@@ -153,9 +153,9 @@ impl Network {
         self.hold(1, !running);
     }
 
-    fn hold(&self, number: usize, held: bool) {
-        let hold = held.then(|| self.arrived.hold_watches(Matcher::any()));
-        self.holds.lock().expect("no panic")[number] = hold;
+    fn hold(&self, number: usize, is_held: bool) {
+        let watches = is_held.then(|| self.arrived.hold_watches(Matcher::any()));
+        self.holds.lock().expect("no panic")[number] = watches;
     }
 
     /// Sets the maximum latency of requests and responses.
