@@ -59,8 +59,8 @@ async fn terminating_namespace_delays_creates_and_is_deleted() {
         .expect("deleted");
     f.sleep(Duration::from_mins(10)).await;
     // Retries come after 5 ms, 10 ms, 20 ms and so on: 17 in ten minutes.
-    let creates = f.api.count("POST deployments");
-    assert!((1..=18).contains(&creates), "{:?}", f.api.counts());
+    let posts = f.api.count("POST deployments");
+    assert!((1..=18).contains(&posts), "{:?}", f.api.counts());
     let refused: Value = f.admin.get(&APPS, &shop).await.expect("an AppService");
     let (status, reason) = condition(&refused, "Ready");
     assert_eq!((&*status, &*reason), ("False", "NamespaceTerminating"));
