@@ -69,7 +69,10 @@ impl RecordedRequest {
             user: user(&parts.headers),
             headers: parts.headers.clone(),
             body,
-            at: parts.extensions.get().map_or_else(Instant::now, |ArrivedAt(at)| *at),
+            at: parts
+                .extensions
+                .get()
+                .map_or_else(Instant::now, |ArrivedAt(at)| *at),
         }
     }
 

@@ -6,10 +6,21 @@ use super::{Type, TypeRef};
 
 /// An object of roughly the given type, made from random bytes: mostly right, with nulls, zeros and unknown fields.
 pub(crate) fn object(schema: TypeRef, bytes: &[u8]) -> Value {
-    match build(&Type::Object(schema.short_name()), &mut bytes.iter().copied(), 12) {
-        Value::Null => json!({}),
-        object => object,
+    fields_of(schema, &mut bytes.iter().copied(), 12)
+}
+
+fn fields_of(schema: TypeRef, bytes: &mut dyn Iterator<Item = u8>, depth: usize) -> Value {
+    let fields: Vec<_> = schema.fields().collect();
+    let count = bytes.next().unwrap_or(0) % 4;
+    let mut map = Map::new();
+    for _ in 0..=count {
+        let pick = usize::from(bytes.next().unwrap_or(0)) % (fields.len() + 1);
+        match fields.get(pick) {
+            Some((name, field)) => map.insert((*name).to_owned(), build(&field.ty, bytes, depth - 1)),
+            None => map.insert(format!("unknown{pick}"), json!({"x": null})),
+        };
     }
+    Value::Object(map)
 }
 
 fn build(ty: &Type, bytes: &mut dyn Iterator<Item = u8>, depth: usize) -> Value {
@@ -21,18 +32,7 @@ fn build(ty: &Type, bytes: &mut dyn Iterator<Item = u8>, depth: usize) -> Value 
     }
     let few = usize::from(byte % 4);
     match ty {
-        Type::Object(_) => {
-            let fields: Vec<_> = ty.object().expect("resolved").fields().collect();
-            let mut map = Map::new();
-            for _ in 0..=few {
-                let pick = usize::from(bytes.next().unwrap_or(0)) % (fields.len() + 1);
-                match fields.get(pick) {
-                    Some((name, field)) => map.insert((*name).to_owned(), build(&field.ty, bytes, depth - 1)),
-                    None => map.insert(format!("unknown{pick}"), json!({"x": null})),
-                };
-            }
-            Value::Object(map)
-        }
+        Type::Object(_) => fields_of(ty.object().expect("resolved"), bytes, depth),
         Type::Map(inner) => (0..few)
             .map(|n| (n.to_string(), build(inner, bytes, depth - 1)))
             .collect(),
