@@ -37,7 +37,9 @@ pub fn body(
 pub fn names(bindings: &Bindings, text: &str) -> String {
     let mut text = text.to_owned();
     let classes = ["token", "continue", "hash", "uid", "name", "ns"];
-    let webhooks = bindings.names().filter(|name| name.ends_with(".url"));
+    let webhooks = bindings
+        .names()
+        .filter(|name| name.rsplit('.').next() == Some("url"));
     for class in webhooks.chain(classes) {
         for (name, value) in bindings.values_of_class(class) {
             text = text.replace(value, &format!("{{{{{name}}}}}"));

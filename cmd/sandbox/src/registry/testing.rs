@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
 use crate::resource::Resource;
 
 /// A resource by version and name.
@@ -17,11 +16,6 @@ pub(crate) fn resource(qualified: &str) -> Resource {
         .find(|res| res.qualified() == qualified || versioned(res) == qualified)
         .expect("a built-in resource")
         .clone()
-}
-
-/// Errors as clients see them.
-pub(crate) fn texts(errors: &[FieldError]) -> Vec<String> {
-    errors.iter().map(ToString::to_string).collect()
 }
 
 /// An object of the kind with a name, a namespace if it needs one, a uid, and the given top-level fields; defaulted.
@@ -62,16 +56,6 @@ pub(crate) fn created(qualified: &str, fields: Value) -> Value {
     let mut obj = object(qualified, fields);
     crate::registry::prepare_create(&resource(qualified), &mut obj);
     obj
-}
-
-/// Stores the first object, then updates it to the second; returns what would be stored, and the errors.
-pub(crate) fn updated(qualified: &str, old: Value, new: Value) -> (Value, Vec<String>) {
-    let res = resource(qualified);
-    let old = created(qualified, old);
-    let mut new = object(qualified, new);
-    crate::registry::prepare_update(&res, &old, &mut new);
-    let errors = texts(&crate::registry::validate_update(&res, &old, &new));
-    (new, errors)
 }
 
 /// A template of one container, with these labels.

@@ -55,7 +55,7 @@ pub struct Settings {
 impl FaultInjector {
     pub fn new(service: ApiService, direct: ApiService, rng: Rng, audit: &Audit) -> Self {
         let rules = Rules {
-            direct: direct.clone(),
+            direct,
             rng,
             audit: audit.clone(),
             settings: Arc::default(),
