@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde_json::Value;
+use crate::json::Value;
 
 /// The type of a field error.
 #[derive(Debug, Clone, PartialEq)]

@@ -43,6 +43,7 @@ pub mod faults;
 mod field;
 mod fieldmanager;
 mod generated;
+mod json;
 mod meta;
 mod openapi;
 mod patch;

@@ -2,7 +2,7 @@
 //!
 //! Setters create `metadata` if it is missing. They do nothing if the value is not an object.
 
-use serde_json::{Map, Value, json};
+use crate::json::{Map, Value, json};
 
 /// The finalizer that makes the garbage collector orphan the dependents.
 pub const ORPHAN_FINALIZER: &str = "orphan";
@@ -45,7 +45,7 @@ pub fn is_terminating(object: &Value) -> bool {
 }
 
 /// Returns the metadata, and creates it if it is missing. Returns `None` if the value is not an object.
-pub fn metadata_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
+pub fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
     let object = object.as_object_mut()?;
     if !object.contains_key("metadata") {
         object.insert("metadata".to_owned(), json!({}));
@@ -104,7 +104,7 @@ pub fn set_path(object: &mut Value, path: &str, value: Value) {
             *here = json!({});
         }
         let Some(map) = here.as_object_mut() else { return };
-        here = map.entry(part).or_insert(Value::Null);
+        here = map.get_or_insert_with(part, || Value::Null);
     }
     *here = value;
 }

@@ -3,8 +3,9 @@
 //! Mirrors `apimachinery/pkg/api/resource`. The server stores the canonical form (no fraction, the largest suffix without
 //! loss, at most nano precision), so that `0.5` and `500m` are equal.
 
-use serde_json::Value;
 use thiserror::Error;
+
+use crate::json::Value;
 
 const FORMAT: NoQuantity = NoQuantity::Unreadable(
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::apiextensions::structural::Schema;
+use crate::json::Value;
 
 /// One served resource.
 #[derive(Debug, Clone)]
@@ -57,7 +58,7 @@ pub struct Custom {
     /// Its uid: one that is deleted and created again is another one.
     pub uid: String,
     /// `openAPIV3Schema` of the version, if it has one.
-    pub openapi: Option<serde_json::Value>,
+    pub openapi: Option<Value>,
     /// The schema of this version.
     pub schema: Arc<Schema>,
     /// The schema of the version that is stored.

@@ -4,9 +4,8 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Value, json};
-
 use crate::field::FieldError;
+use crate::json::{Value, json};
 use crate::resource::Resource;
 
 /// The error of a failed request.

@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::admission::dispatcher::{Dispatcher, Plain};
 use crate::admission::webhook;
 use crate::endpoints::delete::{DeleteOptions, Outcome, check_container_preconditions, gc_finalizers};
 use crate::endpoints::update::Part;
 use crate::endpoints::{Api, Reply, Written, decode};
+use crate::json::Value;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::storage::{Object, StoreError};
@@ -99,7 +98,9 @@ impl Api {
         present: &Value,
         options: &DeleteOptions,
     ) -> Result<Outcome> {
-        let emptied = present["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty);
+        let emptied = present["spec"]["finalizers"]
+            .as_array()
+            .is_none_or(<[_]>::is_empty);
         if emptied {
             return self.delete_plain(res, "", name, options);
         }

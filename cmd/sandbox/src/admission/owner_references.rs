@@ -3,10 +3,9 @@
 //! A change of the ownerReferences of an existing object requires the permission to delete the object. A new reference with
 //! `blockOwnerDeletion` requires the permission to update the finalizers of the owner.
 
-use serde_json::Value;
-
 use crate::authz::Attributes;
 use crate::endpoints::{Api, Call};
+use crate::json::Value;
 use crate::meta;
 use crate::status::{ApiError, Result};
 
@@ -64,5 +63,5 @@ impl Api {
 fn references(object: &Value) -> &[Value] {
     object["metadata"]["ownerReferences"]
         .as_array()
-        .map_or(&[], Vec::as_slice)
+        .unwrap_or_default()
 }

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::endpoints::Api;
+use crate::json::Value;
 use crate::meta;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};

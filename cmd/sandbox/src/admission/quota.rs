@@ -6,9 +6,8 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use serde_json::{Map, Value, json};
-
 use crate::endpoints::Api;
+use crate::json::{Map, Value, json};
 use crate::quantity::Quantity;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
@@ -148,8 +147,8 @@ fn counts(limit: &str, res: &Resource) -> bool {
 }
 
 fn has_ended(pod: &Object) -> bool {
-    let phase = pod.fields.iter().find(|(name, _)| *name == "status.phase");
-    phase.is_some_and(|(_, phase)| matches!(phase.as_str(), "Failed" | "Succeeded"))
+    let phase = pod.value()["status"]["phase"].as_str();
+    matches!(phase, Some("Failed" | "Succeeded"))
 }
 
 #[cfg(test)]

@@ -2,9 +2,8 @@
 //!
 //! Mirrors `plugin/pkg/admission/serviceaccount`. Off by default: [`crate::Options::service_account_admission`].
 
-use serde_json::{Value, json};
-
 use crate::endpoints::Api;
+use crate::json::{List, Value, json};
 use crate::meta;
 use crate::registry::json::{list, section, set, text};
 use crate::resource::Resource;
@@ -65,7 +64,7 @@ fn mount_token(spec: &mut Value, suffix: impl Fn() -> String) {
         .unwrap_or_else(|| format!("{VOLUME_PREFIX}{}", suffix()));
     let mut mounted = false;
     for kind in ["initContainers", "containers"] {
-        for container in spec[kind].as_array_mut().into_iter().flatten() {
+        for container in spec[kind].as_array_mut().into_iter().flat_map(List::make_mut) {
             let mut mounts = list(&container["volumeMounts"]).to_vec();
             if !mounts.iter().any(|mount| mount["mountPath"] == MOUNT_PATH) {
                 mounts.push(json!({"name": name, "readOnly": true, "mountPath": MOUNT_PATH}));

@@ -1,8 +1,7 @@
 //! The strategy of custom resources. Mirrors `apiextensions-apiserver/pkg/registry/customresource`.
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report, json_type};
+use crate::json::Value;
 use crate::registry::Rules;
 use crate::registry::json::{keep, keep_meta, set, text};
 use crate::resource::Resource;

@@ -5,12 +5,11 @@
 
 use std::sync::{Arc, PoisonError};
 
-use serde_json::{Value, json};
-
 use crate::apiextensions::structural::{Schema, fingerprint};
 use crate::controllers::{InternalController, set_condition};
 use crate::endpoints::Api;
 use crate::endpoints::delete::{DeleteOptions, Outcome, check_container_preconditions};
+use crate::json::{Value, json};
 use crate::registry::json::{list, text};
 use crate::registry::served::ServedResources;
 use crate::resource::{Custom, PrinterColumn, Resource, Scale};

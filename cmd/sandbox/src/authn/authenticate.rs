@@ -1,9 +1,8 @@
 //! The authenticator of service account tokens: checks signature, expiry, the account and the bound object.
 
-use serde_json::Value;
-
 use crate::authn::{AUDIENCE, Claims, Ref, Signer, TokenError, User};
 use crate::endpoints::Api;
+use crate::json::Value;
 use crate::meta;
 
 /// The leeway for clocks, in seconds: a token is valid for this time after its expiry, and after the deletion of its account.

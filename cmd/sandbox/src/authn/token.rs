@@ -13,7 +13,8 @@ use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+
+use crate::json::json;
 
 /// The issuer of tokens, and their default audience.
 pub const AUDIENCE: &str = "https://kubernetes.default.svc";

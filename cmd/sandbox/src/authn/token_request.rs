@@ -1,12 +1,11 @@
 //! POST of `/token` of a service account: issues a token, bound to an object if asked.
 
-use serde_json::{Value, json};
-
 use crate::admission::dispatcher::Dispatcher;
 use crate::authn::{AUDIENCE, Claims, Ref, Subject, User};
 use crate::endpoints::{Api, Body, Call, Reply, create, decode};
 use crate::env::rfc3339;
 use crate::field::FieldError;
+use crate::json::{Value, json};
 use crate::status::{ApiError, Result};
 use crate::{meta, schema};
 
@@ -37,8 +36,7 @@ impl Api {
             return Err(ApiError::conflict_as(GROUP, KIND, name, &why));
         }
         let spec = &request["spec"];
-        let mut audiences: Vec<String> =
-            serde_json::from_value(spec["audiences"].clone()).unwrap_or_default();
+        let mut audiences: Vec<String> = spec["audiences"].decode().unwrap_or_default();
         if audiences.is_empty() {
             audiences.push(AUDIENCE.to_owned());
         }

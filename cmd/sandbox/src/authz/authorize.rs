@@ -1,10 +1,9 @@
 //! The RBAC authorizer: decides by the roles that are bound to a user.
 
-use serde_json::Value;
-
 use crate::authn::{Authorization, User, service_account_of};
 use crate::authz::{Attributes, Rule};
 use crate::endpoints::{Api, Call};
+use crate::json::Value;
 use crate::meta;
 use crate::status::{ApiError, Result};
 

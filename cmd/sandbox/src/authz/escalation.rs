@@ -2,12 +2,11 @@
 //!
 //! The verb `escalate` on a role, or `bind` on the role of a binding, lifts the check.
 
-use serde_json::Value;
-
 use crate::authn::Authorization;
 use crate::authz::authorize::{GROUP, no_such_role, not_held};
 use crate::authz::{Attributes, Rule, uncovered};
 use crate::endpoints::{Api, Call};
+use crate::json::Value;
 use crate::meta;
 use crate::status::{ApiError, Result};
 

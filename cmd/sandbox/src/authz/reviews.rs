@@ -1,13 +1,11 @@
 //! Reviews: questions about tokens and rights, answered and not stored.
 
-use serde::Deserialize as _;
-use serde_json::{Map, Value, json};
-
 use crate::admission::dispatcher::Dispatcher;
 use crate::authn::{AUDIENCE, TokenError, User, same};
 use crate::authz::Attributes;
 use crate::endpoints::{Api, Body, Call, Reply, create, decode};
 use crate::field::{FieldError, Report};
+use crate::json::{Map, Value, json};
 use crate::meta;
 use crate::status::{ApiError, Result};
 
@@ -41,8 +39,7 @@ impl Api {
                 "token is required for TokenReview in authentication",
             ));
         }
-        let audiences: Vec<String> =
-            serde_json::from_value(review["spec"]["audiences"].clone()).unwrap_or_default();
+        let audiences: Vec<String> = review["spec"]["audiences"].decode().unwrap_or_default();
         let is_admin = call.admin_token.as_ref().is_some_and(|admin| same(admin, token));
         let found = if is_admin {
             // It is good for this API alone.
@@ -138,15 +135,15 @@ fn subject_of(spec: &Value) -> User {
     User {
         name: text(spec, "user"),
         uid: text(spec, "uid"),
-        groups: serde_json::from_value(spec["groups"].clone()).unwrap_or_default(),
-        extra: serde_json::from_value(spec["extra"].clone()).unwrap_or_default(),
+        groups: spec["groups"].decode().unwrap_or_default(),
+        extra: spec["extra"].decode().unwrap_or_default(),
     }
 }
 
 fn attributes_of(spec: &Value) -> Attributes {
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     if resource.is_object() {
-        return Attributes::deserialize(resource).unwrap_or_default();
+        return resource.decode().unwrap_or_default();
     }
     Attributes {
         path: Some(text(path, "path")),
@@ -174,11 +171,11 @@ fn wrong_fields(call: &Call, review: &Value) -> Vec<FieldError> {
         ),
         _ => {}
     }
-    let nobody = text(spec, "user").is_empty() && spec["groups"].as_array().is_none_or(Vec::is_empty);
+    let nobody = text(spec, "user").is_empty() && spec["groups"].as_array().is_none_or(<[_]>::is_empty);
     if call.res.kind != "SelfSubjectAccessReview" && nobody {
         errors.invalid("spec.user", "", "at least one of user or group must be specified");
     }
-    let mut rest: Map<String, Value> = review["metadata"].as_object().cloned().unwrap_or_default();
+    let mut rest: Map = review["metadata"].as_object().cloned().unwrap_or_default();
     if local {
         rest.remove("namespace");
     }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::authz::Attributes;
 use crate::authz::attributes::combined;
+use crate::json::Value;
 
 /// One rule of a role. `*` stands for everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ impl Rule {
     #[must_use]
     pub fn of(role: &Value) -> Vec<Self> {
         let rules = role["rules"].as_array().into_iter().flatten();
-        rules.filter_map(|rule| Self::deserialize(rule).ok()).collect()
+        rules.filter_map(|rule| rule.decode().ok()).collect()
     }
 
     /// The two rules that allow everything.

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
-use serde_json::Value;
 use tower_service::Service as _;
 
 use crate::endpoints::Api;
+use crate::json::Value;
 use crate::resource::Resource;
 use crate::service::ApiService;
 use crate::{meta, yaml};
@@ -105,7 +105,7 @@ pub(super) fn load(api: &Arc<Api>, input: Input, yaml: &str) -> Result<(), Start
 fn expanded(mut value: Value) -> Vec<Value> {
     let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match value.get_mut("items").map(Value::take) {
-        Some(Value::Array(items)) if is_list => items,
+        Some(Value::Array(items)) if is_list => items.into_iter().collect(),
         _ => vec![value],
     }
 }

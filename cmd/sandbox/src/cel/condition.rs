@@ -2,7 +2,6 @@
 //! declared, so that an expression that uses it is rejected.
 
 use kube_cel::cel::IdedExpr;
-use serde_json::{Value, json};
 
 use crate::apiextensions::structural::node::Node;
 use crate::cel::check::infer_in;
@@ -10,6 +9,7 @@ use crate::cel::eval::{Budget, EvalError, Scope};
 use crate::cel::types::Ty;
 use crate::cel::value::Val;
 use crate::cel::{CALL_LIMIT, eval, parse};
+use crate::json::{Value, json};
 
 /// The cost budget of all conditions of one webhook.
 const CONDITIONS_LIMIT: u64 = 2_500_000;

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 use kube_cel::cel::{Context, IdedExpr};
 use regex::Regex;
-use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::apiextensions::structural::node::Node;
 use crate::apiextensions::structural::pattern;
 use crate::cel::value::{Val, unescape};
 use crate::cel::{functions, library, operate};
+use crate::json::{Map, Value};
 
 /// The cost of compiling a pattern, in evaluation steps.
 const PATTERN_COST: u64 = 500;
@@ -248,7 +248,7 @@ fn name_of<'n>(node: Option<&Node>, name: &'n str) -> std::borrow::Cow<'n, str> 
 }
 
 /// Filters present values. A null field is absent; a null entry of a map is present.
-fn present<'a>(map: &'a Map<String, Value>, node: Option<&Node>, name: &str) -> Option<&'a Value> {
+fn present<'a>(map: &'a Map, node: Option<&Node>, name: &str) -> Option<&'a Value> {
     let is_map = node.is_some_and(|node| node.additional.is_some());
     map.get(name).filter(|value| is_map || !value.is_null())
 }

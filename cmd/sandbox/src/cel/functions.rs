@@ -5,6 +5,7 @@ use kube_cel::cel::common::ast::operators;
 use crate::cel::eval::{Budget, EvalError, Result};
 use crate::cel::value::Val;
 use crate::cel::{library, operate};
+use crate::json::Value as Json;
 
 /// Calls a function on values.
 pub(crate) fn call<'a>(
@@ -87,12 +88,11 @@ fn deep_weight(value: &Val<'_>) -> u64 {
     }
 }
 
-fn json_size(value: &serde_json::Value) -> usize {
-    use serde_json::Value;
+fn json_size(value: &Json) -> usize {
     match value {
-        Value::Array(items) => 1 + items.iter().map(json_size).sum::<usize>(),
-        Value::Object(map) => 1 + map.values().map(json_size).sum::<usize>(),
-        Value::String(text) => 1 + text.len() / 10,
+        Json::Array(items) => 1 + items.iter().map(json_size).sum::<usize>(),
+        Json::Object(map) => 1 + map.values().map(json_size).sum::<usize>(),
+        Json::String(text) => 1 + text.len() / 10,
         _ => 1,
     }
 }

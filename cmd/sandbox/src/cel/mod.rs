@@ -24,12 +24,12 @@ pub(crate) mod tests;
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::parser::Parser;
-use serde_json::Value;
 
 use crate::apiextensions::structural::lists;
 use crate::apiextensions::structural::node::{Node, Type};
 use crate::apiextensions::structural::path::Path;
 use crate::field::{FieldError, Report, Wrong};
+use crate::json::Value;
 use eval::{Budget, EvalError, Scope};
 use value::Val;
 
@@ -215,7 +215,7 @@ impl Walk {
                     let old = at.old.and_then(|old| old.get(key));
                     let outer = Some(at);
                     let below = Place { value, old, outer };
-                    if let Some(field) = node.properties.get(key) {
+                    if let Some(field) = node.properties.get(key.as_str()) {
                         self.place(field, &below, &path.child(key))?;
                     } else if let Some(values) = node.values() {
                         self.place(values, &below, &path.key(key))?;

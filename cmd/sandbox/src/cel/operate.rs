@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 
 use kube_cel::cel::common::ast::operators;
-use serde_json::Value;
 
 use crate::apiextensions::structural::lists;
 use crate::apiextensions::structural::node::List;
 use crate::cel::eval::{Budget, EvalError, Result};
 use crate::cel::library;
 use crate::cel::value::Val;
+use crate::json::Value;
 
 /// Applies a binary operator.
 pub(crate) fn binary<'a>(operator: &str, a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Result<Val<'a>> {

@@ -1,7 +1,6 @@
-use serde_json::{Value, json};
-
 use crate::apiextensions::structural::node::Node;
 use crate::cel::{check, validate};
+use crate::json::{Value, json};
 
 fn list_with(rule: &str) -> Node {
     let rules = json!([{"rule": rule}]);

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use kube_cel::cel;
-use serde_json::Value;
 
 use crate::apiextensions::structural::node::{Node, Type};
 use crate::cel::eval::EvalError;
 use crate::cel::library;
+use crate::json::{Text, Value};
 
 /// A value. `'a` is the lifetime of the object and its schema.
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ impl<'a> Val<'a> {
         match self {
             Self::Map(entries) => Some(entries.to_vec()),
             Self::Json(Value::Object(map), node) => {
-                let entry = |(key, value): (&'a String, &'a Value)| {
+                let entry = |(key, value): (&'a Text, &'a Value)| {
                     let below = node.and_then(|node| node.below(key));
                     (Val::text(key.as_str()), Val::of(value, below))
                 };

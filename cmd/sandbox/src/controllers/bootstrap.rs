@@ -3,11 +3,10 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Value, json};
-
 use crate::authn::Authorization;
 use crate::authz::authorize::GROUP;
 use crate::endpoints::{Api, Written, decode};
+use crate::json::{Value, json};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::{fieldmanager, meta, registry, yaml};

@@ -11,9 +11,8 @@ mod service_accounts;
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
 use crate::endpoints::Api;
+use crate::json::{Value, json};
 use crate::meta;
 use crate::registry::json::list;
 use crate::storage::Object;

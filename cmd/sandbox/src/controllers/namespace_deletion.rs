@@ -7,11 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
-
 use crate::admission::namespace_lifecycle::NAMESPACES;
 use crate::controllers::{InternalController, set_condition};
 use crate::endpoints::Api;
+use crate::json::{Value, json};
 use crate::resource::Resource;
 use crate::{fieldmanager, meta};
 

@@ -3,10 +3,9 @@
 //! Roles may aggregate each other in cycles. A request that changes a role therefore runs at most one round per
 //! aggregated role, and stops when a round changes nothing.
 
-use serde_json::Value;
-
 use crate::controllers::InternalController;
 use crate::endpoints::Api;
+use crate::json::Value;
 use crate::{meta, selector};
 
 /// The collection of cluster roles.
@@ -38,7 +37,7 @@ impl Api {
             let _ = self.mutate(&res, "", &name, false, |role| {
                 if role["aggregationRule"].is_object() {
                     let rules = self.gathered_rules(&name, role);
-                    if role["rules"].as_array().map_or(&[][..], Vec::as_slice) != rules {
+                    if role["rules"].as_array().unwrap_or_default() != rules {
                         meta::set_path(role, "rules", rules.into());
                     }
                 }
@@ -64,7 +63,7 @@ impl Api {
         for selector in selectors.into_iter().flatten() {
             let selector = selector::label_selector_from_json(Some(selector));
             let others = objects.iter().filter(|other| other.key != name);
-            for other in others.filter(|other| selector.matches(&other.labels)) {
+            for other in others.filter(|other| selector.matches(other.labels())) {
                 for rule in other.value()["rules"].as_array().into_iter().flatten() {
                     if !rules.contains(rule) {
                         rules.push(rule.clone());

@@ -1,11 +1,10 @@
 //! The objects of every namespace: the service account controller creates the `ServiceAccount` `default`, the root CA
 //! publisher the `ConfigMap` `kube-root-ca.crt`. Both create their object again after it was deleted.
 
-use serde_json::{Value, json};
-
 use crate::admission::namespace_lifecycle::NAMESPACES;
 use crate::controllers::InternalController;
 use crate::endpoints::Api;
+use crate::json::{Value, json};
 use crate::meta;
 use crate::resource::Resource;
 

@@ -2,10 +2,9 @@
 
 use std::borrow::Borrow;
 
-use serde_json::{Map, Value, json};
-
 use super::order;
 use super::resources::{add_names, of_version, subresources, verbs};
+use crate::json::{Map, Value, json};
 use crate::resource::Resource;
 
 /// Everything that is served: of core, or of all other groups.

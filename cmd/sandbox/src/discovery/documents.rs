@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use serde_json::Value;
 
 use super::aggregated::aggregated;
+use crate::json::Value;
 use crate::openapi::{
     openapi_v2, openapi_v2_protobuf, openapi_v3_index, openapi_v3_of, openapi_v3_path, openapi_v3_paths,
 };

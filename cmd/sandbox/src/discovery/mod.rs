@@ -12,11 +12,10 @@ mod version;
 
 use std::borrow::Borrow;
 
-use serde_json::{Value, json};
-
 pub use self::documents::{Document, Documents};
 pub use self::resources::resource_list;
 pub use self::version::version;
+use crate::json::{Value, json};
 use crate::resource::Resource;
 
 /// `/api`: the versions of core. `address` is where the server can be reached (`127.0.0.1:6443`).

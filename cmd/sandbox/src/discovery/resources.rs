@@ -5,9 +5,9 @@ use std::borrow::Borrow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
-use serde_json::{Value, json};
 
 use crate::generated;
+use crate::json::{Value, json};
 use crate::resource::Resource;
 
 /// The verbs of custom resources, in the order in which the real server lists them.

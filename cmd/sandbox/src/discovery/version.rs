@@ -1,6 +1,6 @@
 //! `/version`.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 /// Which API we speak, and that it is a sandbox that speaks it. Clients parse the version to see what to expect of
 /// the server, so it has the form of a real one.

@@ -1,14 +1,13 @@
 //! The server-side apply handler: PATCH of an object, its status or its scale with an apply configuration
 //! (`applyPatcher` in `handlers/patch.go` of the API server).
 
-use serde_json::{Value, json};
-
 use crate::admission::dispatcher::{Dispatcher, Plain};
 use crate::endpoints::decode::{Decoded, FieldValidation};
 use crate::endpoints::update::Part;
 use crate::endpoints::{Api, Call, Reply, create, decode, update};
 use crate::field::json_type;
 use crate::fieldmanager::{ApplyError, Writer};
+use crate::json::{Value, json};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::{fieldmanager, meta, yaml};

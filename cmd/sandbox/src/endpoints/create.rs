@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::admission::dispatcher::Dispatcher;
 use crate::admission::{priority, webhook};
 use crate::endpoints::{Api, Reply, Written, decode};
+use crate::json::Value;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::storage::{Guard, Object, StoreError};

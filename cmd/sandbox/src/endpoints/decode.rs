@@ -1,10 +1,9 @@
 //! Decoding of request bodies into objects of the requested kind, with field validation and defaulting (the serializers
 //! and strict decoding of the API server).
 
-use serde_json::{Map, Value, json};
-
 use crate::endpoints::{Call, negotiate};
 use crate::field::{FieldError, json_type};
+use crate::json::{Map, Value, json};
 use crate::protobuf::ProtobufError;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
@@ -315,7 +314,9 @@ fn conform(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Res
         };
         if let (Nulls::Kept, Some(shape)) = (nulls, schema::object_meta()) {
             // An apply merges metadata without decoding it. The server drops invalid metadata fields here.
-            meta.retain(|name, value| schema::conform(shape, &mut json!({ name: value })).is_ok());
+            meta.retain(|name, value| {
+                schema::conform(shape, &mut json!({ (name.clone()): &*value })).is_ok()
+            });
         }
         let mut tree = Value::Object(std::mem::take(meta));
         let dropped = match schema::object_meta() {
@@ -344,7 +345,7 @@ fn conform(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Res
 #[allow(clippy::cast_possible_truncation)]
 fn whole_numbers(value: &mut Value) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Array(items) => items.make_mut().iter_mut().for_each(whole_numbers),
         Value::Object(map) => map.values_mut().for_each(whole_numbers),
         Value::Number(number) if number.is_f64() => {
             let float = number.as_f64().unwrap_or_default();

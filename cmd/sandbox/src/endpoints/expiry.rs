@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::endpoints::Api;
-use crate::storage::{Draft, Object};
+use crate::storage::Object;
 
 pub(super) const EVENTS: &str = "events";
 const EVENT_TTL: Duration = Duration::from_hours(1);
@@ -47,16 +47,8 @@ impl Api {
             let Some((_, revision, key)) = expiries.pop_front() else {
                 return;
             };
-            let Some(event) = self.store.get(EVENTS, &key) else {
-                continue;
-            };
-            let last = Draft {
-                value: event.value().clone(),
-                shape: event.shape,
-                fields: event.fields.clone(),
-            };
             // This fails for an Event that was written again; its new revision has its own expiry.
-            let _ = self.store.remove(EVENTS, &key, revision, last);
+            let _ = self.store.remove(EVENTS, &key, revision);
         }
     }
 }

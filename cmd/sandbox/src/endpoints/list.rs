@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
 
 use crate::endpoints::{Api, Body, Call, Reply};
 use crate::field::FieldError;
+use crate::json::{Value, json};
 use crate::registry;
 use crate::resource::Resource;
 use crate::selector::{FieldSelector, LabelSelector, Selector, SelectorError};
@@ -218,12 +218,10 @@ pub(crate) fn selector(call: &Call) -> Result<Selector> {
     if let Some(name) = &call.name {
         fields = fields.and(FieldSelector::named(name));
     }
-    let custom = call.res.custom.as_ref();
-    let custom = custom.is_some_and(|custom| fields.names_any(&custom.selectable));
     Ok(Selector {
         labels,
         fields,
-        custom: custom.then(|| call.res.clone()),
+        res: call.res.clone(),
     })
 }
 
@@ -232,7 +230,7 @@ fn check_field(res: &Resource, field: &str) -> Result<(), SelectorError> {
     if registry::supports_field(res, field) {
         return Ok(());
     }
-    let own = res.custom.is_some() || registry::selectable_fields(res, &Value::Null).len() > 2;
+    let own = res.custom.is_some() || registry::has_selectable_fields(res);
     Err(SelectorError(if own {
         format!("field label not supported: {field}")
     } else {

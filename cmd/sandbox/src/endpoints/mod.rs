@@ -27,7 +27,6 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
-use serde_json::Value;
 use tokio::sync::watch as watch_channel;
 
 use crate::admission::webhook::{ConfigurationCache, Services, Webhooks};
@@ -37,6 +36,7 @@ use crate::endpoints::negotiate::View;
 use crate::endpoints::request::Query;
 use crate::env::Env;
 use crate::field::FieldError;
+use crate::json::Value;
 use crate::registry::served::ServedResources;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
@@ -339,8 +339,7 @@ impl Api {
             }
         }
         registry::to_stored(res, &mut value);
-        let fields = registry::selectable_fields(res, &value);
-        Draft { value, shape, fields }
+        Draft { value, shape }
     }
 
     /// Converts a stored object to the version that `res` serves. Borrows it if the two versions are identical.

@@ -2,9 +2,8 @@
 //!
 //! The result contains the complete metadata, including managedFields, and no other field of the object.
 
-use serde_json::{Value, json};
-
 use crate::endpoints::negotiate::MetaVersion;
+use crate::json::{Value, json};
 
 /// Returns the `PartialObjectMetadata` of an object.
 #[must_use]

@@ -3,17 +3,16 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
 use crate::endpoints::negotiate::View;
 use crate::endpoints::request::Query;
 use crate::endpoints::watch::bookmark_object;
 use crate::endpoints::{Api, WatchStream, partial};
+use crate::json::{Value, encode, json};
 use crate::printers;
 use crate::printers::IncludeObject;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
-use crate::storage::{Draft, Object, write};
+use crate::storage::Object;
 
 /// The content of a response.
 pub enum Body {
@@ -216,19 +215,9 @@ pub(crate) fn error_event(out: &mut Vec<u8>, status: &Value) {
     out.extend(line(&json!({"type": "ERROR", "object": status})));
 }
 
-/// Returns a copy of an object with another resourceVersion.
-pub(crate) fn at_revision(object: &Object, revision: u64) -> Object {
-    let draft = Draft {
-        value: object.value().clone(),
-        shape: object.shape,
-        fields: object.fields.clone(),
-    };
-    Object::seal(&object.key, revision, draft)
-}
-
 fn line(value: &Value) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
-    write(&mut out, value);
+    encode(&mut out, value);
     out.push(b'\n');
     out
 }

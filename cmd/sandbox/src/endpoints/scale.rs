@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use http::Method;
-use serde_json::{Value, json};
 
 use crate::admission::dispatcher::{Dispatcher, UpdatedObject};
 use crate::endpoints::apply::Applying;
@@ -11,6 +10,7 @@ use crate::endpoints::update::Part;
 use crate::endpoints::{Api, Body, Call, Reply, create, update};
 use crate::field::FieldError;
 use crate::fieldmanager::Writer;
+use crate::json::{Value, json};
 use crate::patch::PatchType;
 use crate::resource::{Resource, Scale};
 use crate::status::{ApiError, Result};

@@ -6,12 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
 use crate::apiextensions::establish::COLLECTION as DEFINITIONS;
 use crate::endpoints::Api;
+use crate::json::{Value, json};
 use crate::storage::Draft;
-use crate::{Sandbox, meta, registry, yaml};
+use crate::{Sandbox, meta, yaml};
 
 const KIND: &str = "SandboxSnapshot";
 
@@ -117,9 +116,7 @@ impl Api {
             let shape = res
                 .and_then(|res| res.custom.as_ref())
                 .map_or(0, |custom| custom.stored.id());
-            let fields = res.map_or_else(Vec::new, |res| registry::selectable_fields(res, &value));
-            let draft = Draft { value, shape, fields };
-            Ok((collection.to_owned(), key, version, draft))
+            Ok((collection.to_owned(), key, version, Draft { value, shape }))
         };
         values.into_iter().enumerate().map(read).collect()
     }
@@ -127,7 +124,7 @@ impl Api {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 

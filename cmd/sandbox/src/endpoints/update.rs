@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::admission::dispatcher::{Dispatcher, Plain};
 use crate::endpoints::decode::{Decoded, FieldValidation, Stage};
 use crate::endpoints::{Api, Call, Reply, Written, create, decode};
 use crate::field::{FieldError, json_type};
 use crate::fieldmanager::Writer;
+use crate::json::Value;
 use crate::patch::{PatchError, PatchType};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
@@ -208,7 +207,7 @@ impl Api {
                 part,
                 dry_run,
             };
-            if let Some(updated) = self.finish_update(&update, &current, &old, next)? {
+            if let Some(updated) = self.finish_update(&update, &current, next)? {
                 return Ok(updated);
             }
         }
@@ -245,17 +244,11 @@ impl Api {
         {
             return Ok(None);
         }
-        self.finish_update(update, current, old, next)
+        self.finish_update(update, current, next)
     }
 
     /// Stores the object and updates derived state. Returns `None` on a conflict with a concurrent write.
-    fn finish_update(
-        &self,
-        update: &Update<'_>,
-        current: &Object,
-        old: &Value,
-        next: Value,
-    ) -> Result<Option<Written>> {
+    fn finish_update(&self, update: &Update<'_>, current: &Object, next: Value) -> Result<Option<Written>> {
         let &Update {
             res,
             namespace,
@@ -266,7 +259,7 @@ impl Api {
         if dry_run {
             return Ok(Some(Written::Unstored(next)));
         }
-        let committed = self.commit_update(res, &meta::key(namespace, name), current, old, next);
+        let committed = self.commit_update(res, &meta::key(namespace, name), current, next);
         match committed {
             Ok(Committed::Removed(removed, next)) => {
                 self.after_removal(res, &removed);
@@ -290,13 +283,11 @@ impl Api {
         res: &Resource,
         key: &str,
         current: &Object,
-        old: &Value,
         next: Value,
     ) -> Result<Committed, StoreError> {
         if completes_deletion(&next) {
             // Watchers receive the last stored state; the client receives the state of its request.
-            let last = Self::draft(res, old.clone());
-            let removed = self.store.remove(&res.collection, key, current.revision, last)?;
+            let removed = self.store.remove(&res.collection, key, current.revision)?;
             return Ok(Committed::Removed(removed, next));
         }
         let draft = Self::draft(res, next);

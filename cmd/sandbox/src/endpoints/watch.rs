@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -16,6 +15,7 @@ use crate::endpoints::expiry::EVENTS;
 use crate::endpoints::render::Form;
 use crate::endpoints::{Api, Body, Call, Reply, list, render};
 use crate::field::FieldError;
+use crate::json::{Value, json};
 use crate::selector::Selector;
 use crate::status::{ApiError, Result};
 use crate::storage::changes::Changed;
@@ -270,7 +270,7 @@ impl WatchStream {
                 // The object no longer matches the selector: send its last matching state with the new resourceVersion.
                 None => self
                     .form
-                    .event(frame, "DELETED", &render::at_revision(before, change.revision)),
+                    .event(frame, "DELETED", &before.at_revision(change.revision)),
             },
             (None, None) => {}
         }

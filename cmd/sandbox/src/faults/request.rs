@@ -106,7 +106,10 @@ impl RecordedRequest {
     #[must_use]
     pub fn object_name(&self) -> String {
         if self.name.is_empty() && self.verb == "create" {
-            crate::meta::name(&self.json()).to_owned()
+            self.json()["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
         } else {
             self.name.clone()
         }

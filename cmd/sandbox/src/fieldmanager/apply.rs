@@ -3,8 +3,6 @@
 //! Fields that the manager owned and no longer applies are removed, unless another manager owns them too. Changing a field
 //! that another manager owns is a conflict. A forced apply takes the ownership instead.
 
-use serde_json::Value;
-
 use crate::fieldmanager::entries::Entry;
 use crate::fieldmanager::fields::Fields;
 use crate::fieldmanager::merge::{merge, reconciled, remove, with_named};
@@ -13,6 +11,7 @@ use crate::fieldmanager::validate::Repeated;
 use crate::fieldmanager::{
     Writer, compare, element, entries, fields, last_applied, reset, shape, updated, validate,
 };
+use crate::json::{Text, Value};
 use crate::meta;
 use crate::resource::Resource;
 
@@ -26,7 +25,7 @@ pub struct Conflict {
     pub manager: String,
     /// The path of the field, formatted for messages.
     pub field: String,
-    pub(super) path: Vec<String>,
+    pub(super) path: Vec<Text>,
 }
 
 /// The reason why a configuration was not applied.

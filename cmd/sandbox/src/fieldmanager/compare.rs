@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
-
 use crate::fieldmanager::element;
 use crate::fieldmanager::fields::{Fields, node};
 use crate::fieldmanager::shape::{Keys, Layout, Shape};
+use crate::json::{Map, Value};
 
 /// The difference between two states.
 #[derive(Debug, Default)]
@@ -210,10 +209,10 @@ fn collect(shape: Shape<'_>, value: &Value, set: &mut Fields) -> bool {
     }
 }
 
-pub(super) fn object(value: Option<&Value>) -> Option<&Map<String, Value>> {
+pub(super) fn object(value: Option<&Value>) -> Option<&Map> {
     value.and_then(Value::as_object)
 }
 
 pub(super) fn list(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value.and_then(Value::as_array).unwrap_or_default()
 }

@@ -6,9 +6,10 @@
 //! - `i:0`: the item of a list at this index.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value};
+use crate::json::{Text, Value};
 
 /// Returns the element of a field or a map key.
 pub(super) fn field(name: &str) -> String {
@@ -57,7 +58,7 @@ pub(super) fn canonical(element: &str) -> Result<Option<String>, String> {
         "f" => Some(element.to_owned()),
         "v" => Some(value(&serde_json::from_str(content).map_err(wrong)?)),
         "k" => {
-            let keys: Map<String, Value> = serde_json::from_str(content).map_err(wrong)?;
+            let keys: BTreeMap<String, Value> = serde_json::from_str(content).map_err(wrong)?;
             let keys: Vec<(&str, Value)> = keys.iter().map(|(k, v)| (k.as_str(), v.clone())).collect();
             Some(keyed(&keys))
         }
@@ -70,8 +71,10 @@ pub(super) fn canonical(element: &str) -> Result<Option<String>, String> {
 }
 
 /// Formats a path for messages: `.spec.containers[name="c"].image`.
-pub(super) fn shown(path: &[String]) -> String {
-    path.iter().map(|element| format_element(element)).collect()
+pub(super) fn shown<T: AsRef<str>>(path: &[T]) -> String {
+    path.iter()
+        .map(|element| format_element(element.as_ref()))
+        .collect()
 }
 
 fn format_element(element: &str) -> String {
@@ -104,7 +107,7 @@ fn plain(value: &Value) -> String {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Order {
     Field(String),
-    Keys(Vec<(String, Scalar)>),
+    Keys(Vec<(Text, Scalar)>),
     Value(Scalar),
     Index(i64),
     Other(String),

@@ -1,9 +1,8 @@
 //! `metadata.managedFields`: the entries that record which field manager owns which fields.
 
-use serde_json::{Map, Value, json};
-
 use crate::fieldmanager::fields;
 use crate::fieldmanager::fields::Fields;
+use crate::json::{Map, Value, json};
 
 /// The maximum number of entries with operation Update per object.
 const MAX_UPDATERS: usize = 10;
@@ -198,7 +197,7 @@ pub(super) fn same_but_for_times(one: &Value, other: &Value) -> bool {
         let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
             return false;
         };
-        let rest = |map: &Map<String, Value>| map.iter().filter(|(key, _)| *key != "time").count();
+        let rest = |map: &Map| map.iter().filter(|(key, _)| *key != "time").count();
         rest(a) == rest(b)
             && a.iter()
                 .all(|(key, value)| key == "time" || b.get(key) == Some(value))

@@ -4,10 +4,10 @@
 //! set if `.` is one of its members. Sets stay JSON in memory: most writes change few fields of large sets, and the other
 //! fields are neither decoded nor encoded. Every operation iterates over the smaller set.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Text, Value};
 
 /// A set of fields, relative to one path.
-pub(super) type Fields = Map<String, Value>;
+pub(super) type Fields = Map;
 
 /// The member that marks the node itself as a field of the set.
 const SELF: &str = ".";
@@ -43,7 +43,7 @@ fn below(node: &Value) -> Option<&Fields> {
 }
 
 /// Returns the nodes of a set without the `.` member.
-pub(super) fn nodes(set: &Fields) -> impl Iterator<Item = (&String, &Value)> {
+pub(super) fn nodes(set: &Fields) -> impl Iterator<Item = (&Text, &Value)> {
     set.iter().filter(|(element, _)| *element != SELF)
 }
 
@@ -125,18 +125,18 @@ pub(super) fn common(one: &Fields, other: &Fields) -> Fields {
 }
 
 /// Reports whether a path is in the set.
-pub(super) fn contains(set: &Fields, path: &[String]) -> bool {
+pub(super) fn contains<T: AsRef<str>>(set: &Fields, path: &[T]) -> bool {
     let Some((last, way)) = path.split_last() else {
         return false;
     };
     let mut here = set;
     for element in way {
-        let Some(Value::Object(next)) = here.get(element) else {
+        let Some(Value::Object(next)) = here.get(element.as_ref()) else {
             return false;
         };
         here = next;
     }
-    here.get(last).is_some_and(is_member)
+    here.get(last.as_ref()).is_some_and(is_member)
 }
 
 /// Returns the set that contains one path.
@@ -158,14 +158,14 @@ pub(super) fn depth(set: &Fields) -> usize {
 }
 
 /// Returns all paths of the set, parents before children.
-pub(super) fn paths(set: &Fields) -> Vec<Vec<String>> {
+pub(super) fn paths(set: &Fields) -> Vec<Vec<Text>> {
     let mut all = Vec::new();
     walk(set, &mut Vec::new(), &mut all);
     all
 }
 
-fn walk(set: &Fields, at: &mut Vec<String>, all: &mut Vec<Vec<String>>) {
-    let mut sorted: Vec<(&String, &Value)> = nodes(set).collect();
+fn walk(set: &Fields, at: &mut Vec<Text>, all: &mut Vec<Vec<Text>>) {
+    let mut sorted: Vec<(&Text, &Value)> = nodes(set).collect();
     sorted.sort_by_cached_key(|(element, _)| crate::fieldmanager::element::Order::of(element));
     for (element, _) in sorted.iter().filter(|(_, node)| is_member(node)) {
         let mut path = at.clone();

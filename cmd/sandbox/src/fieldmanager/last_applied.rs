@@ -1,11 +1,10 @@
 //! Migration from client-side apply to server-side apply: kubectl takes over the fields of its last-applied annotation.
 
-use serde_json::Value;
-
 use crate::fieldmanager::apply::Conflict;
 use crate::fieldmanager::compare::{compare, fields_of};
 use crate::fieldmanager::fields;
 use crate::fieldmanager::shape::Shape;
+use crate::json::Value;
 use crate::resource::Resource;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -49,8 +48,8 @@ pub(super) fn update(next: &mut Value, config: &Value) {
         return;
     }
     let mut config = config.clone();
-    if let Some(own) = config
-        .pointer_mut("/metadata/annotations")
+    if let Some(own) = crate::meta::metadata_mut(&mut config)
+        .and_then(|metadata| metadata.get_mut("annotations"))
         .and_then(Value::as_object_mut)
     {
         own.remove(ANNOTATION);

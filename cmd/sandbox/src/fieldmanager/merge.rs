@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
-
 use crate::fieldmanager::compare::{list, object};
 use crate::fieldmanager::fields::Fields;
 use crate::fieldmanager::shape::{Keys, Layout, Shape};
 use crate::fieldmanager::{element, fields};
+use crate::json::{Map, Value, json};
 
 /// Merges the configuration into the live object. Both must be valid: their list items have unique keys.
 pub(super) fn merge(shape: Shape<'_>, live: &Value, config: &Value) -> Value {
@@ -28,11 +27,7 @@ pub(super) fn merge(shape: Shape<'_>, live: &Value, config: &Value) -> Value {
     }
 }
 
-fn merge_fields(
-    shape: Shape<'_>,
-    live: Option<&Map<String, Value>>,
-    config: Option<&Map<String, Value>>,
-) -> Map<String, Value> {
+fn merge_fields(shape: Shape<'_>, live: Option<&Map>, config: Option<&Map>) -> Map {
     let mut merged = live.cloned().unwrap_or_default();
     for (name, wanted) in config.into_iter().flatten() {
         let (inner, _) = shape.field(name).unwrap_or((Shape::Deduced, false));
@@ -174,7 +169,7 @@ pub(super) fn reconciled(shape: Shape<'_>, set: &Fields) -> Fields {
         let one_value = match inner {
             Shape::Custom(schema, _) => {
                 let sample = if schema["type"] == "array" {
-                    Value::Array(Vec::new())
+                    json!([])
                 } else {
                     Value::Null
                 };

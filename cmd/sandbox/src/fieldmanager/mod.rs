@@ -23,11 +23,10 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-use serde_json::{Map, Value};
-
 pub use apply::{ApplyError, apply};
 pub use scale::{from_scale, to_scale};
 
+use crate::json::{Map, Text, Value};
 use crate::resource::Resource;
 use crate::{meta, registry};
 use entries::Entry;
@@ -207,9 +206,9 @@ fn same_but_for_managers(old: &Value, new: &Value) -> bool {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
         return false;
     };
-    let same = |without: &str, old: &Map<String, Value>, new: &Map<String, Value>| {
-        let rest = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(without));
-        let equal = |(key, value): (&String, &Value)| key == without || new.get(key) == Some(value);
+    let same = |without: &str, old: &Map, new: &Map| {
+        let rest = |map: &Map| map.len() - usize::from(map.contains_key(without));
+        let equal = |(key, value): (&Text, &Value)| key == without || new.get(key) == Some(value);
         rest(old) == rest(new) && old.iter().all(equal)
     };
     same("metadata", old, new)

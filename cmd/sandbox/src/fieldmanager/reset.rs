@@ -1,9 +1,8 @@
 //! Reset fields: fields that an endpoint ignores, and fields that only the server sets. They have no manager.
 
-use serde_json::{Map, Value};
-
 use crate::fieldmanager::fields;
 use crate::fieldmanager::fields::Fields;
+use crate::json::{Map, Value};
 use crate::resource::Resource;
 
 /// Returns the fields that a write to this endpoint cannot change.

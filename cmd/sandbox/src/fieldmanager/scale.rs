@@ -3,10 +3,9 @@
 //! The field manager tracks a Scale like any other object. The managers that own the replica count of the scaled object
 //! become managers of the Scale, and the managers of the written Scale are converted back.
 
-use serde_json::Value;
-
 use crate::fieldmanager::entries::Entry;
 use crate::fieldmanager::{entries, fields};
+use crate::json::Value;
 use crate::resource::{Resource, Scale};
 
 const VERSION: &str = "autoscaling/v1";
@@ -37,7 +36,6 @@ pub fn from_scale(res: &Resource, paths: &Scale, managed: &Value, scale: &Value)
     let borrowed: Vec<&str> = path.iter().map(String::as_str).collect();
     let replicas = fields::one(&borrowed);
     let mut of_scale = entries::read(scale.clone()).unwrap_or_default();
-    let scale_path = REPLICAS.map(str::to_owned);
     let mut all: Vec<Entry> = Vec::new();
     for mut entry in entries::read(managed.clone()).unwrap_or_default() {
         if fields::contains(&entry.fields, &path) {
@@ -51,7 +49,7 @@ pub fn from_scale(res: &Resource, paths: &Scale, managed: &Value, scale: &Value)
             all.push(entry);
         }
     }
-    of_scale.retain(|entry| fields::contains(&entry.fields, &scale_path));
+    of_scale.retain(|entry| fields::contains(&entry.fields, &REPLICAS));
     // Like the API server, these entries have no timestamp.
     all.extend(of_scale.into_iter().map(|entry| Entry {
         api_version: res.api_version(),

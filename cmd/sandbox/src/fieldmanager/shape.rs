@@ -6,10 +6,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use serde_json::{Value, json};
-
 use crate::fieldmanager::lists::Topology;
 use crate::fieldmanager::{element, lists};
+use crate::json::{Map, Value, json};
 use crate::resource::Resource;
 use crate::schema::{Field, Type, TypeRef};
 use crate::{registry, schema};
@@ -214,7 +213,7 @@ fn custom_field<'a>(schema: &'a Value, preserve: bool, name: &str) -> Option<(Sh
         Some(Value::Bool(false)) => None,
         Some(values @ Value::Object(_)) => Some((custom(values, preserve), false)),
         Some(_) => Some((Shape::Deduced, false)),
-        None if preserve || properties.is_none_or(serde_json::Map::is_empty) => Some((Shape::Deduced, false)),
+        None if preserve || properties.is_none_or(Map::is_empty) => Some((Shape::Deduced, false)),
         None => None,
     }
 }

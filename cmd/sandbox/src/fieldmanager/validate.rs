@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use crate::field::json_type;
 use crate::fieldmanager::element;
 use crate::fieldmanager::lists::Topology;
 use crate::fieldmanager::shape::{Keys, Layout, Shape};
+use crate::json::Value;
 use crate::schema::Type;
 
 /// The treatment of duplicate items in keyed lists.
@@ -58,7 +57,7 @@ fn place(shape: Shape<'_>, value: &Value, path: &str, repeated: Repeated, errors
 }
 
 fn items(shape: Shape<'_>, value: &Value, path: &str, repeated: Repeated, errors: &mut Vec<String>) {
-    let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
+    let list = value.as_array().unwrap_or_default();
     let inner = shape.item();
     let Layout::Items(keys) = shape.layout(value) else {
         for (at, item) in list.iter().enumerate() {

@@ -2,16 +2,15 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value, json};
-
 use crate::generated;
+use crate::json::{Map, Value, json};
 use crate::openapi::Version;
 use crate::resource::Resource;
 use crate::schema;
 
 pub(super) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-static SCHEMAS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
+static SCHEMAS: LazyLock<Map> = LazyLock::new(|| {
     let types = generated::types().values();
     types.map(|ty| (ty.name.to_owned(), published(ty))).collect()
 });
@@ -40,7 +39,7 @@ fn published(ty: &generated::Type) -> Value {
     if !required.is_empty() {
         schema["required"] = required.into();
     }
-    let properties: Map<String, Value> = ty
+    let properties: Map = ty
         .fields
         .iter()
         .map(|f| (f.name.to_owned(), property(f)))
@@ -125,7 +124,7 @@ pub(super) fn to_v3(name: &str, schema: &Value) -> Value {
 fn walk_v3(schema: &Value) -> Value {
     match schema {
         Value::Object(map) => {
-            let mut out: Map<String, Value> = map
+            let mut out: Map = map
                 .iter()
                 .map(|(key, below)| (key.clone(), walk_v3(below)))
                 .collect();

@@ -1,7 +1,6 @@
 //! The schemas of custom resources: the structural schema of the CRD with `apiVersion`, `kind` and `metadata`.
 
-use serde_json::{Map, Value, json};
-
+use crate::json::{Map, Value, json};
 use crate::openapi::Version;
 use crate::openapi::builtin::META;
 use crate::resource::Resource;
@@ -80,7 +79,7 @@ fn add_object_fields(schema: &mut Value, version: Version) {
 
 fn set_property(schema: &mut Value, field: &str, place: Value) {
     if let Some(schema) = schema.as_object_mut() {
-        let properties = schema.entry("properties").or_insert_with(|| json!({}));
+        let properties = schema.get_or_insert_with("properties", || json!({}));
         if let Some(properties) = properties.as_object_mut() {
             properties.insert(field.to_owned(), place);
         }
@@ -97,7 +96,7 @@ fn embed(schema: &mut Value, version: Version) {
     }
     add_object_fields(schema, version);
     if let Some(schema) = schema.as_object_mut() {
-        let required = schema.entry("required").or_insert_with(|| json!([]));
+        let required = schema.get_or_insert_with("required", || json!([]));
         if let Some(required) = required.as_array_mut() {
             for field in ["kind", "apiVersion"] {
                 if !required.iter().any(|name| name == field) {
@@ -142,7 +141,7 @@ fn unfold_here(schema: &mut Value) {
     if schema["anyOf"].is_null() {
         schema["anyOf"] = either;
     } else if let Some(schema) = schema.as_object_mut() {
-        let all = schema.entry("allOf").or_insert_with(|| json!([]));
+        let all = schema.get_or_insert_with("allOf", || json!([]));
         if let Some(all) = all.as_array_mut() {
             all.insert(0, json!({"anyOf": either}));
         }
@@ -166,7 +165,7 @@ pub(super) fn to_v2(schema: &Value) -> Value {
                 .into_iter()
                 .flatten()
                 .map(|(field, schema)| (field.clone(), to_v2(schema)))
-                .collect::<Map<_, _>>()
+                .collect::<Map>()
                 .into(),
             "items" | "additionalProperties" => to_v2(value),
             "required" => {

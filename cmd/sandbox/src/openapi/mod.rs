@@ -15,11 +15,10 @@ mod swagger;
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
-
 pub use swagger::openapi_v2_protobuf;
 
 use crate::discovery::resources::of_version;
+use crate::json::{Map, Value, json};
 use crate::resource::Resource;
 
 /// The `OpenAPI` version of a document.
@@ -55,7 +54,7 @@ pub fn openapi_v3_paths<R: Borrow<Resource>>(resources: &[R]) -> BTreeSet<(&str,
 /// Builds the index `/openapi/v3`, with the URL of each document and its hash.
 #[must_use]
 pub fn openapi_v3_index(hashes: impl IntoIterator<Item = (String, String)>) -> Value {
-    let paths: Map<String, Value> = hashes
+    let paths: Map = hashes
         .into_iter()
         .map(|(path, hash)| {
             let url = format!("/openapi/v3/{path}?hash={hash}");
@@ -73,7 +72,7 @@ pub fn openapi_v3_of<R: Borrow<Resource>>(resources: &[R], group: &str, version:
         return None;
     }
     let custom = served.iter().all(|resource| resource.custom.is_some());
-    let paths: Map<String, Value> = served
+    let paths: Map = served
         .iter()
         .flat_map(|resource| paths::of(resource, Version::V3))
         .collect();
@@ -89,7 +88,7 @@ pub fn openapi_v3_of<R: Borrow<Resource>>(resources: &[R], group: &str, version:
 #[must_use]
 pub fn openapi_v2<R: Borrow<Resource>>(resources: &[R]) -> Value {
     let served: Vec<&Resource> = resources.iter().map(Borrow::borrow).collect();
-    let paths: Map<String, Value> = served
+    let paths: Map = served
         .iter()
         .flat_map(|resource| paths::of(resource, Version::V2))
         .collect();
@@ -102,7 +101,7 @@ pub fn openapi_v2<R: Borrow<Resource>>(resources: &[R]) -> Value {
 }
 
 /// Returns the schemas of resources, of their lists and subresources, and of all referenced types.
-fn schemas(resources: &[&Resource], version: Version) -> Map<String, Value> {
+fn schemas(resources: &[&Resource], version: Version) -> Map {
     let mut wanted: BTreeSet<String> = paths::ALWAYS.iter().map(|&name| name.to_owned()).collect();
     let mut schemas = Map::new();
     for resource in resources {

@@ -3,9 +3,8 @@
 //! `kubectl` leaves validation to the server if the PATCH operation of a kind has the parameter `fieldValidation`. It
 //! computes strategic merge patches from the schema if the operation accepts that media type.
 
-use serde_json::{Map, Value, json};
-
 use crate::discovery::resources::{Subresource, subresources, verbs};
+use crate::json::{Map, Value, json};
 use crate::openapi::builtin::META;
 use crate::openapi::{Version, builtin, custom, openapi_v3_path};
 use crate::resource::Resource;
@@ -227,7 +226,7 @@ impl Operation<'_> {
         });
         let answer = self.answer();
         let codes = self.action.codes.iter();
-        let mut responses: Map<String, Value> = codes
+        let mut responses: Map = codes
             .map(|code| (code.to_string(), self.response(*code, answer.as_deref())))
             .collect();
         responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
@@ -386,7 +385,7 @@ fn content(types: &[&str], schema: &Value) -> Value {
     types
         .iter()
         .map(|media_type| ((*media_type).to_owned(), json!({"schema": schema})))
-        .collect::<Map<_, _>>()
+        .collect::<Map>()
         .into()
 }
 

@@ -3,7 +3,7 @@
 //! Without this document, `kubectl apply` fails up to version 1.28, and `kubectl explain` up to version 1.26. The encoder
 //! is written by hand, because only a few messages are needed; it omits fields that clients do not read.
 
-use serde_json::Value;
+use crate::json::Value;
 
 /// The field numbers of operations in a path item, by method.
 const METHODS: [(&str, u64); 5] = [("get", 2), ("put", 3), ("post", 4), ("delete", 5), ("patch", 8)];
@@ -156,7 +156,7 @@ impl Message {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 

@@ -6,9 +6,8 @@
 
 use std::io;
 
-use serde_json::{Map, Value};
-
 use super::{MAX_OPERATIONS, PatchError, json_type};
+use crate::json::{List, Map, Value};
 use crate::schema;
 
 /// The maximum number of bytes that all `copy` operations of a patch may add. Without it, each `copy` could double a value.
@@ -81,7 +80,7 @@ impl Operation {
         };
         let mut text = |name: &str| match members.remove(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
+            Some(Value::String(text)) => Ok(Some(text.into())),
             Some(other) => Err(format!("{name}: expected string, found {}", json_type(&other))),
         };
         Ok(Self {
@@ -213,8 +212,8 @@ fn get<'a>(doc: &'a mut Value, path: &str) -> Applied<Option<&'a Value>> {
 
 /// A value that has members.
 enum Container<'a> {
-    Object(&'a mut Map<String, Value>),
-    List(&'a mut Vec<Value>),
+    Object(&'a mut Map),
+    List(&'a mut List),
 }
 
 /// Splits a pointer into its parents and its last token, unescaped.
@@ -235,7 +234,9 @@ fn container<'a>(doc: &'a mut Value, parents: &[String], path: &str) -> Applied<
     for token in parents {
         let next = match at {
             Value::Object(map) => map.get_mut(token),
-            Value::Array(items) => index(token, items.len()).ok().and_then(|at| items.get_mut(at)),
+            Value::Array(items) => index(token, items.len())
+                .ok()
+                .and_then(|at| items.make_mut().get_mut(at)),
             _ => None,
         };
         at = next.ok_or_else(|| missing(path))?;

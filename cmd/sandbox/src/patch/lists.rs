@@ -7,21 +7,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use super::PatchError;
 use super::strategic::{DIRECTIVE, Shape, merge_object, unknown_directive, wrong_type};
 use crate::field::json_type;
+use crate::json::{List, Value};
 
 pub(super) const BAD_ELEMENT_ORDER: &str = "invalid patch format of setElementOrder list";
 
 /// Merges the items of a patch into a list. `key` is empty for lists of scalars.
-pub(super) fn merge_list(
-    original: Vec<Value>,
-    patch: Vec<Value>,
-    item: Shape,
-    key: &str,
-) -> Result<Vec<Value>, PatchError> {
+pub(super) fn merge_list(original: List, patch: List, item: Shape, key: &str) -> Result<List, PatchError> {
     if original.is_empty() && patch.is_empty() {
         return Ok(original);
     }
@@ -43,12 +37,8 @@ pub(super) fn merge_list(
 }
 
 /// Applies the items with directives. Returns the list and the remaining patch items.
-fn apply_directives(
-    mut original: Vec<Value>,
-    patch: Vec<Value>,
-    key: &str,
-) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
-    let mut plain = Vec::new();
+fn apply_directives(mut original: List, patch: List, key: &str) -> Result<(List, List), PatchError> {
+    let mut plain = List::new();
     let mut gone = BTreeSet::new();
     let mut replace = false;
     for item in patch {
@@ -74,7 +64,7 @@ fn apply_directives(
     }
     original.retain(|item| !id_of(item, key).is_ok_and(|id| gone.contains(&id)));
     Ok(if replace {
-        (plain, Vec::new())
+        (plain, List::new())
     } else {
         (original, plain)
     })
@@ -82,16 +72,13 @@ fn apply_directives(
 
 /// Merges each object of the patch into the first item with the same key, or appends it. Like the API server, it keeps
 /// the directives of appended items, which are then unknown fields.
-fn merge_items(
-    mut merged: Vec<Value>,
-    patch: &[Value],
-    item: Shape,
-    key: &str,
-) -> Result<Vec<Value>, PatchError> {
+fn merge_items(mut merged: List, patch: &[Value], item: Shape, key: &str) -> Result<List, PatchError> {
     let mut places = places(&merged, key);
     for new in patch {
         let id = id_of(new, key)?;
-        if let (Some(old), Value::Object(new)) = (places.get(&id).and_then(|at| merged.get_mut(*at)), new) {
+        if let (Some(old), Value::Object(new)) =
+            (places.get(&id).and_then(|at| merged.make_mut().get_mut(*at)), new)
+        {
             if let Value::Object(map) = old.take() {
                 *old = Value::Object(merge_object(map, new.clone(), item)?);
             }
@@ -105,11 +92,11 @@ fn merge_items(
 
 /// Sorts a merged list: by `patch_order` for the items in it, by `server_order` for the others.
 pub(super) fn in_order(
-    merged: Vec<Value>,
+    merged: List,
     patch_order: &[Value],
     server_order: &[Value],
     key: &str,
-) -> Result<Vec<Value>, PatchError> {
+) -> Result<List, PatchError> {
     for item in patch_order {
         id_of(item, key)?;
     }
@@ -127,7 +114,7 @@ pub(super) fn in_order(
     // Items in neither order come last.
     theirs.sort_by_key(|(at_server, _)| at_server.unwrap_or(usize::MAX));
 
-    let mut ordered = Vec::with_capacity(ours.len() + theirs.len());
+    let mut ordered = List::with_capacity(ours.len() + theirs.len());
     let mut theirs = theirs.into_iter().peekable();
     for (_, at, item) in ours {
         let is_before = |next: Option<usize>| next.zip(at).is_some_and(|(next, at)| next < at);

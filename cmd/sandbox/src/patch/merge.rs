@@ -3,9 +3,8 @@
 //! Like the API server, it deviates from the RFC in one case: a list or scalar that is new, or that replaces another list
 //! or scalar, also loses the nulls inside its objects. One that replaces an object keeps them.
 
-use serde_json::{Map, Value};
-
 use super::{PatchError, read_object};
+use crate::json::{Map, Value};
 
 pub(super) fn apply(current: &Value, patch: &[u8]) -> Result<Value, PatchError> {
     let Some(patch) = read_object(patch, "error decoding patch: ")? else {
@@ -20,7 +19,7 @@ pub(super) fn apply(current: &Value, patch: &[u8]) -> Result<Value, PatchError> 
 }
 
 /// Merges recursively. The parser bounds the depth of the patch.
-fn merge(target: &mut Map<String, Value>, patch: Map<String, Value>) {
+fn merge(target: &mut Map, patch: Map) {
     for (key, new) in patch {
         match (target.get_mut(&key), new) {
             (_, Value::Null) => {
@@ -43,7 +42,7 @@ pub(super) fn prune(value: &mut Value) {
             prune(value);
             !value.is_null()
         }),
-        Value::Array(items) => items.iter_mut().for_each(prune),
+        Value::Array(items) => items.make_mut().iter_mut().for_each(prune),
         _ => {}
     }
 }

@@ -13,10 +13,10 @@ mod strategic;
 #[cfg(test)]
 mod tests;
 
-use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::field::json_type;
+use crate::json::{Map, Value};
 use crate::schema::{self, TypeRef};
 
 /// The maximum number of operations in a JSON patch.
@@ -120,7 +120,7 @@ pub fn strict_errors(kind: PatchType, patch: &[u8]) -> Vec<String> {
 }
 
 /// Parses a patch that must be an object. Returns `None` for `null`, which the formats treat differently.
-fn read_object(patch: &[u8], before: &str) -> Result<Option<Map<String, Value>>, PatchError> {
+fn read_object(patch: &[u8], before: &str) -> Result<Option<Map>, PatchError> {
     let fail = |error: &str| PatchError::NotDecodable(format!("{before}{error}"));
     match schema::parse(patch)
         .map_err(|error| fail(&error.to_string()))?

@@ -10,12 +10,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
-
 use super::lists::{self, merge_list};
 use super::merge::prune;
 use super::merge_keys::{Rule, rule};
 use super::{PatchError, json_type, read_object};
+use crate::json::{List, Map, Text, Value};
 use crate::schema::{Type, TypeRef};
 
 pub(super) const DIRECTIVE: &str = "$patch";
@@ -44,11 +43,7 @@ pub(super) fn apply(current: &Value, patch: &[u8], schema: TypeRef) -> Result<Va
 }
 
 /// Merges `patch` into `original` recursively. The parser bounds the depth of the patch.
-pub(super) fn merge_object(
-    mut original: Map<String, Value>,
-    mut patch: Map<String, Value>,
-    shape: Shape,
-) -> Result<Map<String, Value>, PatchError> {
+pub(super) fn merge_object(mut original: Map, mut patch: Map, shape: Shape) -> Result<Map, PatchError> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         return match directive.as_str() {
             Some("replace") => {
@@ -71,7 +66,7 @@ pub(super) fn merge_object(
 }
 
 /// Merges one field of the patch.
-fn set(original: &mut Map<String, Value>, key: String, new: Value, shape: Shape) -> Result<(), PatchError> {
+fn set(original: &mut Map, key: Text, new: Value, shape: Shape) -> Result<(), PatchError> {
     let merged = match (original.remove(&key), new) {
         (_, Value::Null) => None,
         (Some(Value::Object(old)), Value::Object(new)) => {
@@ -102,7 +97,7 @@ fn set(original: &mut Map<String, Value>, key: String, new: Value, shape: Shape)
 }
 
 /// Applies `$retainKeys`. Fails if the patch sets a field that is not in the list.
-fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>) -> Result<(), PatchError> {
+fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), PatchError> {
     let bad = || PatchError::NotDecodable("invalid patch format of retainKeys".to_owned());
     let Some(keys) = patch.remove(RETAIN_KEYS) else {
         return Ok(());
@@ -121,12 +116,8 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>
 }
 
 /// Applies `$setElementOrder/f`: merges list `f`, then sorts it.
-fn set_element_order(
-    original: &mut Map<String, Value>,
-    patch: &mut Map<String, Value>,
-    shape: Shape,
-) -> Result<(), PatchError> {
-    let directives: Vec<String> = patch
+fn set_element_order(original: &mut Map, patch: &mut Map, shape: Shape) -> Result<(), PatchError> {
+    let directives: Vec<Text> = patch
         .keys()
         .filter(|key| key.starts_with(ELEMENT_ORDER))
         .cloned()
@@ -171,12 +162,7 @@ fn list_to_delete_from(key: &str) -> Result<Option<&str>, PatchError> {
 }
 
 /// Deletes items from a list, regardless of the patch strategy of the field. A missing list is not an error.
-fn delete_from_list(
-    original: &mut Map<String, Value>,
-    field: &str,
-    gone: Value,
-    shape: Shape,
-) -> Result<(), PatchError> {
+fn delete_from_list(original: &mut Map, field: &str, gone: Value, shape: Shape) -> Result<(), PatchError> {
     match (original.get_mut(field), gone) {
         (_, Value::Null) => {
             original.remove(field);
@@ -204,13 +190,13 @@ fn without_directives(mut value: Value) -> Option<Value> {
     match &mut value {
         Value::Object(map) if map.contains_key(DIRECTIVE) => return None,
         Value::Object(map) => map.retain(|_, value| keep(value)),
-        Value::Array(items) => items.retain_mut(keep),
+        Value::Array(items) => items.retain(keep),
         _ => {}
     }
     Some(value)
 }
 
-fn into_list(value: Value) -> Result<Vec<Value>, PatchError> {
+fn into_list(value: Value) -> Result<List, PatchError> {
     match value {
         Value::Array(items) => Ok(items),
         other => Err(wrong_type("list", &other)),
@@ -222,7 +208,7 @@ pub(super) fn wrong_type(expected: &str, found: &Value) -> PatchError {
     PatchError::Internal(format!("expected {expected}, found {found}"))
 }
 
-pub(super) fn unknown_directive(patch: &Map<String, Value>) -> PatchError {
+pub(super) fn unknown_directive(patch: &Map) -> PatchError {
     let directive = patch.get(DIRECTIVE).unwrap_or(&Value::Null);
     PatchError::Internal(format!("unknown patch type: {directive}"))
 }

@@ -4,9 +4,8 @@ mod json_patch;
 mod properties;
 mod strategic;
 
-use serde_json::{Value, json};
-
 use super::{PatchError, PatchType, apply, strict_errors};
+use crate::json::{Value, json};
 use crate::schema;
 
 fn json_patch(current: &Value, patch: &Value) -> Result<Value, PatchError> {

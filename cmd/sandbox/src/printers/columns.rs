@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
+use crate::json::{Value, json};
 use crate::printers::cells;
 use crate::printers::duration::{age, since};
 use crate::printers::read::{count, flag, int, joined, list, scalar, text};

@@ -1,8 +1,8 @@
 //! The columns of custom resources: the name and the `additionalPrinterColumns` of the CRD.
 
 use jiff::Timestamp;
-use serde_json::{Number, Value, json};
 
+use crate::json::{Number, Value, json};
 use crate::printers::columns::definition;
 use crate::printers::duration;
 use crate::printers::jsonpath::JsonPath;
@@ -108,7 +108,7 @@ fn whole(number: &Number) -> Option<i64> {
 fn printed(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         Value::Number(number) => match number.as_f64() {
             Some(float) if number.is_f64() => go_float(float),
             _ => number.to_string(),

@@ -4,7 +4,8 @@
 //! `AGE` column.
 
 use jiff::Timestamp;
-use serde_json::Value;
+
+use crate::json::Value;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
@@ -64,7 +65,7 @@ fn two(large: i64, large_unit: &str, small: i64, small_unit: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! The table printer of events. Core and `events.k8s.io` serve the same objects with different field names.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
+use crate::json::Value;
 use crate::printers::duration::{parse, since};
 use crate::printers::read::{int, text};
 

@@ -9,7 +9,7 @@ mod parse;
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
+use crate::json::Value;
 
 /// A parsed path.
 #[derive(Debug, Clone, PartialEq)]

@@ -18,11 +18,11 @@ mod read;
 mod selector;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use self::columns::Column;
 use crate::endpoints::negotiate::MetaVersion;
 use crate::endpoints::partial;
+use crate::json::{Value, json};
 use crate::resource::Resource;
 
 /// The query parameter `includeObject`: the object in each row of a table.

@@ -1,8 +1,8 @@
 //! The table printer of pods. The Status column summarizes the states of all containers in one word.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
+use crate::json::Value;
 use crate::printers::duration::{human, parse};
 use crate::printers::read::{condition, count, flag, int, list, terminating, text, text_or};
 

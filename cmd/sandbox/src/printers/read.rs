@@ -2,7 +2,7 @@
 //!
 //! Paths are JSON pointers (`/status/phase`).
 
-use serde_json::Value;
+use crate::json::Value;
 
 /// Returns a string, or an empty string.
 pub fn text<'a>(object: &'a Value, path: &str) -> &'a str {
@@ -29,10 +29,7 @@ pub fn flag(object: &Value, path: &str) -> bool {
 
 /// Returns the items of a list, or an empty slice.
 pub fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
-    object
-        .pointer(path)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+    object.pointer(path).and_then(Value::as_array).unwrap_or_default()
 }
 
 /// Returns the number of entries of a list or map.
@@ -47,7 +44,7 @@ pub fn count(object: &Value, path: &str) -> usize {
 /// Formats a quantity or an int-or-string.
 pub fn scalar(object: &Value, path: &str) -> Option<String> {
     match object.pointer(path)? {
-        Value::String(text) => Some(text.clone()),
+        Value::String(text) => Some(text.to_string()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }

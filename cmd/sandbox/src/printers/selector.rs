@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
+use crate::json::Value;
 use crate::printers::read::{list, text};
 
 /// Formats a map of labels as `a=1,b=2`; `<none>` if it is empty.

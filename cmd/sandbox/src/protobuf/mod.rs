@@ -9,9 +9,9 @@ mod wire;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
 
 use crate::generated::field_name;
+use crate::json::{Map, Value, json};
 use crate::schema::{self, Type, TypeRef};
 use wire::{Content, fields};
 
@@ -97,7 +97,7 @@ fn message(schema: TypeRef, bytes: &[u8]) -> Result<Value> {
 }
 
 /// Merges the fields of a message into an object of a schema type. `numbered` names the table of field numbers.
-fn merge_into(map: &mut Map<String, Value>, schema: TypeRef, numbered: &str, bytes: &[u8]) -> Result<()> {
+fn merge_into(map: &mut Map, schema: TypeRef, numbered: &str, bytes: &[u8]) -> Result<()> {
     for field in fields(bytes) {
         let (number, content) = field?;
         let Some(name) = field_name(numbered, number) else {
@@ -114,14 +114,14 @@ fn merge_into(map: &mut Map<String, Value>, schema: TypeRef, numbered: &str, byt
             .ty;
         match ty {
             Type::List(item) => {
-                let list = map.entry(name).or_insert_with(|| json!([]));
+                let list = map.get_or_insert_with(name, || json!([]));
                 if let Some(list) = list.as_array_mut() {
                     list.push(value(item, content)?);
                 }
             }
             Type::Map(item) => {
                 let (key, value) = entry(item, content.bytes()?)?;
-                let inner = map.entry(name).or_insert_with(|| json!({}));
+                let inner = map.get_or_insert_with(name, || json!({}));
                 if let Some(inner) = inner.as_object_mut() {
                     inner.insert(key, value);
                 }

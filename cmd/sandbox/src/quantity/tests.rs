@@ -1,7 +1,7 @@
 use proptest::prelude::*;
-use serde_json::json;
 
 use super::{NoQuantity, Quantity};
+use crate::json::json;
 
 fn canonical(text: &str) -> Result<String, NoQuantity> {
     Quantity::parse(text).map(Quantity::text)

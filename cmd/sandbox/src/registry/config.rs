@@ -2,9 +2,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
 
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::json::{each, entries, flag, keep, remove, same, section, set, text};
 use crate::registry::meta::immutable;
 use crate::registry::{Rules, names};

@@ -1,12 +1,12 @@
 //! Field selectors: the selectable fields of each kind, and their values.
 
-use serde_json::Value;
-
+use crate::json::Value;
 use crate::resource::Resource;
 
 /// A selectable field, the pointer to its value, and the text of an absent value.
 type Field = (&'static str, &'static str, &'static str);
 
+const NAME: Field = ("metadata.name", "/metadata/name", "");
 const NAMESPACE: Field = ("metadata.namespace", "/metadata/namespace", "");
 const POD: &[Field] = &[
     ("spec.nodeName", "/spec/nodeName", ""),
@@ -89,32 +89,36 @@ pub fn supports(res: &Resource, label: &str) -> bool {
     }
 }
 
-/// Returns the selectable fields of a stored object. Events have those of both groups.
+/// Reports whether a built-in resource has selectable fields other than its name and namespace.
 #[must_use]
-pub fn of(res: &Resource, obj: &Value) -> Vec<(&'static str, String)> {
-    let read = |(name, pointer, absent): &Field| {
-        let value = match obj.pointer(pointer) {
-            None => (*absent).to_owned(),
-            Some(Value::String(text)) => text.clone(),
-            Some(value) => value.to_string(),
-        };
-        (*name, value)
+pub fn has_own(res: &Resource) -> bool {
+    !fields(res).is_empty()
+}
+
+/// Returns the text of a selectable field of a stored object.
+#[must_use]
+pub fn value(res: &Resource, obj: &Value, name: &str) -> String {
+    let known = [NAME, NAMESPACE];
+    let mut all = known.iter().chain(fields(res));
+    let Some((_, pointer, absent)) = all.find(|field| field.0 == name) else {
+        return String::new();
     };
-    let mut all = vec![read(&("metadata.name", "/metadata/name", ""))];
-    if res.namespaced {
-        all.push(read(&NAMESPACE));
+    match at(obj, pointer) {
+        // The source of an event without a component is its reporter.
+        None if name == "source" => value(res, obj, "reportingComponent"),
+        None => (*absent).to_owned(),
+        Some(Value::String(text)) => text.to_string(),
+        Some(value) => value.to_string(),
     }
-    if res.custom.is_none() {
-        if res.collection == "events" {
-            all.extend(CORE_EVENT.iter().chain(MODERN_EVENT).map(read));
-            let reporter = read(&("source", "/reportingComponent", ""));
-            let source = all
-                .iter_mut()
-                .filter(|(name, value)| *name == "source" && value.is_empty());
-            source.for_each(|source| *source = reporter.clone());
-        } else {
-            all.extend(fields(res).iter().map(read));
-        }
-    }
-    all
+}
+
+/// Returns the value at a pointer. Unlike `Value::pointer`, it does not allocate.
+fn at<'v>(obj: &'v Value, pointer: &str) -> Option<&'v Value> {
+    pointer
+        .split('/')
+        .skip(1)
+        .try_fold(obj, |value, part| match value {
+            Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+            value => value.get(part),
+        })
 }

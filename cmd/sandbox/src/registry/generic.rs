@@ -1,7 +1,6 @@
 //! The strategies of kinds without deep rules, where they differ from [`Rules::GENERIC`].
 
-use serde_json::Value;
-
+use crate::json::{Text, Value};
 use crate::registry::json::{keep, section};
 use crate::registry::names;
 use crate::registry::rules::Rules;
@@ -77,13 +76,14 @@ pub(crate) fn rules_of(kind: &str) -> &'static Rules {
     }
 }
 
-fn content_changed(old: &Value, new: &Value) -> bool {
-    let content = |object: &Value| {
-        let mut content = object.as_object().cloned().unwrap_or_default();
-        content.remove("metadata");
-        content
-    };
-    content(old) != content(new)
+/// Reports whether two versions differ outside of their metadata.
+pub(super) fn content_changed(old: &Value, new: &Value) -> bool {
+    !content(old).eq(content(new))
+}
+
+fn content(object: &Value) -> impl Iterator<Item = (&Text, &Value)> {
+    let fields = object.as_object().into_iter().flatten();
+    fields.filter(|(name, _)| *name != "metadata")
 }
 
 fn drop_coordination(old: &Value, lease: &mut Value) {

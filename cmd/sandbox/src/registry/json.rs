@@ -3,7 +3,7 @@
 //! Reads never fail: a field that is missing or of another type reads as the zero value, which is how the API treats an
 //! absent optional field. Writes to something that is not an object do nothing.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 /// The text, or the empty string.
 pub(crate) fn text(value: &Value) -> &str {
@@ -22,7 +22,7 @@ pub(crate) fn flag(value: &Value) -> bool {
 
 /// The items of a list, or none.
 pub(crate) fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
+    value.as_array().unwrap_or_default()
 }
 
 /// The entries of a map in the order of their keys, or none.
@@ -90,7 +90,7 @@ pub(crate) fn section<'a>(parent: &'a mut Value, key: &str) -> Option<&'a mut Va
 /// Runs `rule` on every item of the list under a key.
 pub(crate) fn each(parent: &mut Value, key: &str, mut rule: impl FnMut(&mut Value)) {
     if let Some(items) = parent.get_mut(key).and_then(Value::as_array_mut) {
-        for item in items {
+        for item in items.make_mut() {
             rule(item);
         }
     }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::declarative::validate_labels;
 use crate::registry::json::{entries, flag, keep_meta, list, number, section, set, text};
 use crate::registry::names;

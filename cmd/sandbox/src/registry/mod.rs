@@ -38,14 +38,15 @@ pub(crate) mod testing;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use serde_json::{Map, Value};
-
 use crate::field::{FieldError, distinct};
+use crate::json::{Map, Value};
 use crate::resource::Resource;
 
 pub(crate) use rules::{Rules, rules_of};
 
-pub(crate) use fields::{of as selectable_fields, supports as supports_field};
+pub(crate) use fields::{
+    has_own as has_selectable_fields, supports as supports_field, value as selectable_field,
+};
 pub(crate) use pod::tolerate_node_trouble;
 pub(crate) use service::addresses as service_addresses;
 pub(crate) use shape::complete;
@@ -162,9 +163,12 @@ pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {
 pub fn validate_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
     let rules = rules_of(res);
     let mut errors = validate_metadata_update(res, old, new, rules.name_on_update);
-    declarative::validate(res, new, &mut errors);
-    (rules.validate)(new, &mut errors);
-    (rules.validate_update)(old, new, &mut errors);
+    // Content that did not change was valid when it was stored.
+    if generic::content_changed(old, new) {
+        declarative::validate(res, new, &mut errors);
+        (rules.validate)(new, &mut errors);
+        (rules.validate_update)(old, new, &mut errors);
+    }
     crate::apiextensions::custom::validate_update(res, old, new, &mut errors);
     distinct(errors)
 }

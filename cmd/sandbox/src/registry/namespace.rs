@@ -1,8 +1,7 @@
 //! Strategy of Namespace.
 
-use serde_json::{Value, json};
-
 use crate::field::{FieldError, Report as _};
+use crate::json::{Value, json};
 use crate::registry::json::{keep, list, section, set, text};
 use crate::registry::{Rules, meta, names};
 

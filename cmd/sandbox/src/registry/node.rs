@@ -1,8 +1,7 @@
 //! Strategy of Node.
 
-use serde_json::{Value, json};
-
 use crate::field::{FieldError, Report as _, Wrong};
+use crate::json::{Value, json};
 use crate::registry::json::{empty, entries, list, section, set, text};
 use crate::registry::{Rules, names, pod};
 

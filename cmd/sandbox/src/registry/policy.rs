@@ -1,8 +1,7 @@
 //! Strategy of `PodDisruptionBudget`.
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::json::{list, text};
 use crate::registry::{Rules, names};
 use crate::schema::Path;

@@ -1,8 +1,7 @@
 //! Strategies of roles and role bindings.
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::json::{default_text, empty, list, text};
 use crate::registry::{Rules, names};
 use crate::schema::Path;

@@ -1,9 +1,8 @@
 //! The strategy of a kind, as upstream's `rest.RESTCreateStrategy` and `RESTUpdateStrategy`, and the table of strategies.
 
-use serde_json::Value;
-
 use crate::apiextensions::{custom, definition};
 use crate::field::FieldError;
+use crate::json::Value;
 use crate::registry::names::NameRule;
 use crate::registry::{
     config, event, generic, names, namespace, node, pod, policy, rbac, service, webhooks, workload,

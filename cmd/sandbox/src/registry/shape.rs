@@ -6,8 +6,7 @@
 //! Only the status is filled: elsewhere validation refuses an object without such a field. A null list outside of status,
 //! such as the rules of an empty role, is not written.
 
-use serde_json::{Map, Value, json};
-
+use crate::json::{Map, Value, json};
 use crate::registry::json::set_default;
 use crate::resource::Resource;
 use crate::schema::{self, Type};
@@ -29,7 +28,9 @@ pub(crate) fn complete(res: &Resource, obj: &mut Value) {
 
 fn fill(ty: &Type, value: &mut Value) {
     match (ty, value) {
-        (Type::List(inner), Value::Array(items)) => items.iter_mut().for_each(|item| fill(inner, item)),
+        (Type::List(inner), Value::Array(items)) => {
+            items.make_mut().iter_mut().for_each(|item| fill(inner, item))
+        }
         (Type::Map(inner), Value::Object(map)) => map.values_mut().for_each(|value| fill(inner, value)),
         (Type::Object(_), Value::Object(map)) => {
             let Some(ty) = ty.object() else { return };

@@ -1,7 +1,6 @@
 //! Helpers of the tests of this folder.
 
-use serde_json::{Value, json};
-
+use crate::json::{Value, json};
 use crate::resource::Resource;
 
 /// A resource by version and name.
@@ -43,7 +42,7 @@ pub(crate) fn object(qualified: &str, fields: Value) -> Value {
     if let Some(meta) = obj.get_mut("metadata").and_then(Value::as_object_mut)
         && res.namespaced
     {
-        meta.entry("namespace").or_insert("default".into());
+        meta.get_or_insert_with("namespace", || "default".into());
     }
     let kind = crate::schema::builtin(&res.api_version(), &res.kind).expect("a schema");
     crate::schema::conform(kind, &mut obj).expect("an object of the kind");

@@ -1,8 +1,8 @@
 //! Properties of every kind.
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
+use crate::json::{Value, json};
 use crate::registry::testing::{created, object, template, versioned};
 use crate::registry::{all, default, prepare_status, prepare_update};
 
@@ -53,7 +53,7 @@ fn without_nulls(value: &mut Value) {
             map.retain(|_, value| !value.is_null());
             map.values_mut().for_each(without_nulls);
         }
-        Value::Array(items) => items.iter_mut().for_each(without_nulls),
+        Value::Array(items) => items.make_mut().iter_mut().for_each(without_nulls),
         _ => {}
     }
 }

@@ -3,12 +3,12 @@
 //!
 //! Doing it twice is the same as doing it once. The walk is as deep as the body, which [`super::parse`] bounds.
 
-use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::path::{Path, Reported};
 use super::{Field, Type, TypeRef, scalar};
 use crate::field::json_type;
+use crate::json::{Map, Value};
 
 /// The body is JSON, and not of this type. The text stands after "cannot be handled as a Pod: ".
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -103,6 +103,7 @@ fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Resu
                 return walk.wrong(mismatch(value, type_name(ty), path));
             };
             items
+                .make_mut()
                 .iter_mut()
                 .enumerate()
                 .try_for_each(|(index, value)| item(inner, value, &path.index(index), walk))
@@ -182,10 +183,7 @@ fn has_shape(ty: &Type, value: &Value) -> bool {
 }
 
 /// `Map::retain` for a predicate that may fail; stops asking after the first error.
-fn retain<E>(
-    map: &mut Map<String, Value>,
-    mut keep: impl FnMut(&str, &mut Value) -> Result<bool, E>,
-) -> Result<(), E> {
+fn retain<E>(map: &mut Map, mut keep: impl FnMut(&str, &mut Value) -> Result<bool, E>) -> Result<(), E> {
     let mut result = Ok(());
     map.retain(|key, value| match &result {
         Err(_) => true,

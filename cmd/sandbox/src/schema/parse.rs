@@ -5,11 +5,11 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use thiserror::Error;
 
 use super::path::{Path, Reported};
+use crate::json::{self, List, Map, Number, Text, Value};
 
 /// A body, read.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,11 +82,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
+        Ok(Value::String(value.into()))
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {
@@ -94,7 +90,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut items = Vec::new();
+        let mut items = List::new();
         loop {
             let path = self.path.index(items.len());
             let seed = Seed {
@@ -110,7 +106,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
-        while let Some(key) = access.next_key::<String>()? {
+        while let Some(key) = access.next_key_seed(Key)? {
             let path = self.path.key(&key);
             if map.contains_key(&key) {
                 self.duplicates.add(&path);
@@ -126,12 +122,45 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
+/// Reads the key of an object without an intermediate string.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Text;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Text, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Text, E> {
+        Ok(json::key(key))
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let seed = Seed {
+            path: &Path::Root,
+            duplicates: &mut Reported::default(),
+        };
+        seed.deserialize(deserializer)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
 
     use super::*;
+    use crate::json::json;
 
     #[test]
     fn duplicates_are_named_and_the_last_one_wins() {

@@ -2,9 +2,9 @@
 
 use base64::alphabet::STANDARD;
 use base64::engine::{Engine, GeneralPurpose, GeneralPurposeConfig};
-use serde_json::Value;
 
 use super::{Type, time};
+use crate::json::Value;
 use crate::quantity::{NoQuantity, Quantity};
 
 /// As lenient about the unused bits at the end as the server is.
@@ -102,7 +102,7 @@ fn canonical(value: &mut Value, read: impl Fn(&str) -> Result<String, String>) -
     let Value::String(text) = value else {
         return Err(OTHER_TYPE);
     };
-    *text = read(text).map_err(Wrong::Text)?;
+    *text = read(text).map_err(Wrong::Text)?.into();
     Ok(())
 }
 

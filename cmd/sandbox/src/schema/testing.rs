@@ -1,8 +1,7 @@
 //! Random objects for property tests.
 
-use serde_json::{Map, Value, json};
-
 use super::{Type, TypeRef};
+use crate::json::{Map, Value, json};
 
 /// An object of roughly the given type, made from random bytes: mostly right, with nulls, zeros and unknown fields.
 pub(crate) fn object(schema: TypeRef, bytes: &[u8]) -> Value {
@@ -35,7 +34,8 @@ fn build(ty: &Type, bytes: &mut dyn Iterator<Item = u8>, depth: usize) -> Value 
         Type::Object(_) => fields_of(ty.object().expect("resolved"), bytes, depth),
         Type::Map(inner) => (0..few)
             .map(|n| (n.to_string(), build(inner, bytes, depth - 1)))
-            .collect(),
+            .collect::<Map>()
+            .into(),
         Type::List(inner) => (0..few).map(|_| build(inner, bytes, depth - 1)).collect(),
         Type::String => ["", "a"][few % 2].into(),
         Type::Int32 | Type::Int64 | Type::IntOrString => few.into(),

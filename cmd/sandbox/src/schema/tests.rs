@@ -1,8 +1,7 @@
 //! Types and decoding.
 
-use serde_json::{Value, json};
-
 use super::{Type, TypeRef, builtin, conform};
+use crate::json::{Value, json};
 
 fn kind(api_version: &str, kind: &str) -> TypeRef {
     builtin(api_version, kind).expect("a built-in kind")

@@ -65,12 +65,6 @@ impl FieldSelector {
         self.terms.iter().all(holds)
     }
 
-    /// Reports whether a comparison uses one of these fields.
-    #[must_use]
-    pub fn names_any(&self, fields: &[String]) -> bool {
-        self.terms.iter().any(|term| fields.contains(&term.field))
-    }
-
     /// Returns the name if the selector selects a single name.
     #[must_use]
     pub fn name(&self) -> Option<&str> {

@@ -6,6 +6,8 @@ mod label;
 use std::sync::Arc;
 
 use crate::endpoints::Api;
+use crate::json::Value;
+use crate::registry::selectable_field;
 use crate::resource::Resource;
 use crate::storage::Object;
 
@@ -18,29 +20,32 @@ pub use label::{LabelSelector, from_json as label_selector_from_json};
 pub struct SelectorError(pub String);
 
 /// The label selector and the field selector of a request.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Selector {
     /// The label selector; the default selects everything.
     pub labels: LabelSelector,
     /// The field selector; the default selects everything.
     pub fields: FieldSelector,
-    /// The custom resource, if the field selector uses one of its `selectableFields`.
-    pub custom: Option<Arc<Resource>>,
+    /// The resource of the objects.
+    pub res: Arc<Resource>,
 }
 
 impl Selector {
     /// Reports whether both selectors match the object.
     #[must_use]
     pub fn matches(&self, object: &Object) -> bool {
-        self.labels.matches(&object.labels)
-            && match &self.custom {
-                None => self.fields.matches(|name| find(&object.fields, name)),
-                Some(res) => {
-                    let served = Api::served(res, object);
-                    self.fields
-                        .matches(|path| text(crate::meta::at_path(&served, path)))
-                }
-            }
+        self.labels.matches(object.labels())
+            && (self.fields.is_everything()
+                || match self.res.custom {
+                    None => self
+                        .fields
+                        .matches(|name| selectable_field(&self.res, object.value(), name)),
+                    Some(_) => {
+                        let served = Api::served(&self.res, object);
+                        self.fields
+                            .matches(|path| text(crate::meta::at_path(&served, path)))
+                    }
+                })
     }
 
     /// Reports whether the selector selects all objects.
@@ -50,16 +55,11 @@ impl Selector {
     }
 }
 
-/// Returns the value of a field, or an empty string if it is not set.
-fn find(fields: &[(&'static str, String)], name: &str) -> String {
-    let field = fields.iter().find(|(field, _)| *field == name);
-    field.map(|(_, value)| value.clone()).unwrap_or_default()
-}
-
-fn text(value: &serde_json::Value) -> String {
+/// Returns the text of a field, or an empty string if it is not set.
+fn text(value: &Value) -> String {
     match value {
-        serde_json::Value::Null => String::new(),
-        serde_json::Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::String(text) => text.to_string(),
         other => other.to_string(),
     }
 }

@@ -87,7 +87,7 @@ fn is_ours(text: &str) -> bool {
         return false;
     };
     let only_ours = |list: &str| {
-        let entries = value[list].as_array().map(Vec::as_slice);
+        let entries = value[list].as_array();
         matches!(entries, Some([entry]) if entry["name"] == CONTEXT)
     };
     value["current-context"] == CONTEXT && ["clusters", "users", "contexts"].into_iter().all(only_ours)

@@ -9,9 +9,9 @@ use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
-use serde_json::Value;
 
 use crate::endpoints::WatchStream;
+use crate::json::Value;
 use crate::status::ApiError;
 
 /// The body type of every response.

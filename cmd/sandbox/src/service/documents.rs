@@ -5,13 +5,13 @@ use http::header::{
 };
 use http::{Method, Request, Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
 use crate::discovery;
 use crate::discovery::Document;
 use crate::endpoints::negotiate;
 use crate::endpoints::negotiate::ResponseKind;
 use crate::endpoints::request::Query;
+use crate::json::Value;
 use crate::registry::served::ServedResources;
 use crate::service::body;
 use crate::service::body::ResponseBody;

@@ -11,6 +11,7 @@
 //! The store does not know kinds, schemas or policies, and never blocks: [`Store::subscribe`] wakes readers on changes.
 
 pub(crate) mod changes;
+mod encode;
 mod history;
 pub(crate) mod lag;
 mod object;
@@ -23,7 +24,6 @@ use crate::storage::changes::{Changed, Changes};
 
 use history::History;
 pub use history::{Change, Limits};
-pub(crate) use object::write;
 pub use object::{Draft, Object};
 
 /// The reason why a write, or a read at an old revision, failed.
@@ -245,17 +245,11 @@ impl Store {
         Ok(object)
     }
 
-    /// Removes the version `expected` of an object. Watchers receive `last` as its final state.
-    pub fn remove(
-        &self,
-        collection: &str,
-        key: &str,
-        expected: u64,
-        last: Draft,
-    ) -> Result<Arc<Object>, StoreError> {
+    /// Removes the version `expected` of an object. Watchers receive it with the revision of the removal.
+    pub fn remove(&self, collection: &str, key: &str, expected: u64) -> Result<Arc<Object>, StoreError> {
         let mut inner = self.lock();
-        inner.check(collection, key, expected)?;
-        let removed = Arc::new(Object::seal(key, inner.state.revision + 1, last));
+        let last = inner.check(collection, key, expected)?;
+        let removed = Arc::new(last.at_revision(inner.state.revision + 1));
         self.commit(&mut inner, collection, key, None, Some(removed.clone()));
         Ok(removed)
     }
@@ -423,7 +417,8 @@ impl Store {
 }
 
 impl Inner {
-    fn check(&self, collection: &str, key: &str, expected: u64) -> Result<(), StoreError> {
+    /// Returns the current version if it is the expected one.
+    fn check(&self, collection: &str, key: &str, expected: u64) -> Result<&Arc<Object>, StoreError> {
         let present = self
             .state
             .collections
@@ -432,7 +427,7 @@ impl Inner {
         match present {
             None => Err(StoreError::Missing),
             Some(object) if object.revision != expected => Err(StoreError::Changed),
-            Some(_) => Ok(()),
+            Some(object) => Ok(object),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! One version of one object in the store.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
 
+use crate::json::Value;
 use crate::meta;
+use crate::storage::encode;
 
 /// The approximate memory of an object tree, as a multiple of its JSON length.
 const TREE_WEIGHT: usize = 3;
@@ -20,15 +22,21 @@ pub struct Object {
     pub revision: u64,
     /// The object as compact JSON without `apiVersion` and `kind`, which depend on the requested version.
     pub json: Bytes,
-    /// The labels, for label selectors.
-    pub labels: BTreeMap<String, String>,
     /// The identifier of the schema that the object conformed to when it was written; 0 if unknown.
     pub shape: u64,
     /// Whether the object has a `deletionTimestamp`. Every create checks it on the namespace.
     pub terminating: bool,
-    /// The values of the fields that field selectors support.
-    pub fields: Vec<(&'static str, String)>,
-    tree: Value,
+    /// The position of the text of `resourceVersion` in the JSON.
+    version: Range<usize>,
+    tree: Tree,
+}
+
+/// The object as a tree.
+#[derive(Debug)]
+enum Tree {
+    Written(Value),
+    /// The tree of another version, with the `resourceVersion` of this one. Few readers need it.
+    Revised(Arc<Object>, OnceLock<Value>),
 }
 
 /// The input of a write. The store adds the revision.
@@ -38,72 +46,73 @@ pub struct Draft {
     pub value: Value,
     /// The identifier of the schema that the object conforms to; 0 if unknown or if the kind has no schema.
     pub shape: u64,
-    /// The values of the fields that field selectors support.
-    pub fields: Vec<(&'static str, String)>,
 }
 
 impl Object {
     /// Sets the revision of the draft and encodes it.
     pub(crate) fn seal(key: &str, revision: u64, draft: Draft) -> Self {
-        let Draft {
-            value: mut tree,
-            shape,
-            fields,
-        } = draft;
-        let mut labels = BTreeMap::new();
-        let terminating = meta::is_terminating(&tree);
-        if let Some(meta) = tree.get_mut("metadata").and_then(Value::as_object_mut) {
-            meta.insert("resourceVersion".to_owned(), revision.to_string().into());
-            if let Some(map) = meta.get("labels").and_then(Value::as_object) {
-                labels = map
-                    .iter()
-                    .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
-                    .collect();
-            }
-        }
+        let Draft { mut value, shape } = draft;
+        set_version(&mut value, revision);
+        let (json, version) = encode::object(&value);
         Self {
             key: key.to_owned(),
             revision,
-            json: encode(tree.as_object()).into(),
-            labels,
+            json: json.into(),
             shape,
-            terminating,
-            fields,
-            tree,
+            terminating: meta::is_terminating(&value),
+            version,
+            tree: Tree::Written(value),
+        }
+    }
+
+    /// Returns the object with another revision and `resourceVersion`, without encoding it again.
+    pub(crate) fn at_revision(self: &Arc<Self>, revision: u64) -> Self {
+        let (before, after) = (0..self.version.start, self.version.end..self.json.len());
+        let text = revision.to_string();
+        let part = |range| self.json.get(range).unwrap_or_default();
+        let json = [part(before), text.as_bytes(), part(after)].concat();
+        Self {
+            key: self.key.clone(),
+            revision,
+            json: json.into(),
+            shape: self.shape,
+            terminating: self.terminating,
+            version: self.version.start..self.version.start + text.len(),
+            tree: Tree::Revised(self.clone(), OnceLock::new()),
         }
     }
 
     /// Returns the object in its storage version.
     #[must_use]
     pub fn value(&self) -> &Value {
-        &self.tree
+        match &self.tree {
+            Tree::Written(value) => value,
+            Tree::Revised(other, revised) => revised.get_or_init(|| {
+                let mut value = other.value().clone();
+                set_version(&mut value, self.revision);
+                value
+            }),
+        }
+    }
+
+    /// Returns `metadata.labels`, or null.
+    #[must_use]
+    pub fn labels(&self) -> &Value {
+        let labels = match &self.tree {
+            Tree::Written(value) => value,
+            Tree::Revised(other, _) => return other.labels(),
+        };
+        &labels["metadata"]["labels"]
     }
 
     /// Returns the approximate memory of this version in bytes, which counts towards the history limit.
     pub(super) fn weight(&self) -> usize {
-        let pairs: usize = self.labels.iter().map(|(k, v)| k.len() + v.len() + 48).sum();
-        size_of::<Self>() + self.key.len() + (1 + TREE_WEIGHT) * self.json.len() + pairs
+        size_of::<Self>() + self.key.len() + (1 + TREE_WEIGHT) * self.json.len()
     }
 }
 
-/// Encodes an object as JSON without `apiVersion` and `kind`.
-fn encode(object: Option<&Map<String, Value>>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(1024);
-    out.push(b'{');
-    let fields = object.into_iter().flatten();
-    for (name, value) in fields.filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind")) {
-        if out.len() > 1 {
-            out.push(b',');
-        }
-        write(&mut out, name);
-        out.push(b':');
-        write(&mut out, value);
+fn set_version(object: &mut Value, revision: u64) {
+    if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.insert("resourceVersion".to_owned(), revision.to_string().into());
     }
-    out.push(b'}');
-    out
-}
-
-/// Appends a value as JSON. Encoding trees and strings into a `Vec` cannot fail.
-pub(crate) fn write<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
-    let _ = serde_json::to_writer(out, value);
 }

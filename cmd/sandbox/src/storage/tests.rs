@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use serde_json::json;
 
 use super::*;
+use crate::json::{Value, json};
 
 fn draft(n: u32) -> Draft {
     Draft {
         shape: 0,
         value: json!({"metadata": {"labels": {"n": n.to_string()}}}),
-        fields: Vec::new(),
     }
 }
 
@@ -35,14 +34,14 @@ fn write_with_stale_revision_is_conflict() {
         Some(StoreError::Changed)
     );
     assert_eq!(
-        store.remove("pods", "a/x", first.revision, draft(3)).err(),
+        store.remove("pods", "a/x", first.revision).err(),
         Some(StoreError::Changed)
     );
     let removed = store
-        .remove("pods", "a/x", second.revision, draft(3))
+        .remove("pods", "a/x", second.revision)
         .expect("the present version");
     assert_eq!(
-        store.remove("pods", "a/x", second.revision, draft(3)).err(),
+        store.remove("pods", "a/x", second.revision).err(),
         Some(StoreError::Missing)
     );
     assert_eq!((first.revision, second.revision, removed.revision), (2, 3, 4));
@@ -51,6 +50,8 @@ fn write_with_stale_revision_is_conflict() {
         "4",
         "watchers receive the revision of the removal"
     );
+    let encoded: Value = serde_json::from_slice(&removed.json).expect("JSON");
+    assert_eq!(&encoded, removed.value(), "JSON and tree are equal");
 }
 
 #[test]
@@ -158,7 +159,7 @@ proptest! {
             let done = match op {
                 Op::Create(_) => store.create("pods", &key, draft(n), &[]).map(|o| state.insert(key, o.revision)),
                 Op::Replace(_) => store.replace("pods", &key, expected, draft(n)).map(|o| state.insert(key, o.revision)),
-                Op::Remove(_) => store.remove("pods", &key, expected, draft(n)).map(|_| state.remove(&key)),
+                Op::Remove(_) => store.remove("pods", &key, expected).map(|_| state.remove(&key)),
             };
             prop_assert_eq!(store.revision(), before + u64::from(done.is_ok()), "only a write that happened takes a revision");
             states.insert(store.revision(), state);
@@ -203,7 +204,6 @@ fn history_bytes_include_replaced_versions() {
     let big = || Draft {
         shape: 0,
         value: json!({"metadata": {}, "data": "x".repeat(100_000)}),
-        fields: Vec::new(),
     };
     let replaced: Vec<_> = (0..200)
         .map(|n| {

@@ -7,13 +7,12 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
-use serde_json::{Map, Value};
 use thiserror::Error;
 
+use crate::json::{List, Map, Value};
 use crate::schema::Parsed;
 
 /// The depth limit of the JSON parser.
@@ -69,7 +68,7 @@ pub fn unmarshal_errors(duplicates: &[String]) -> String {
 /// An open collection. A map keeps the key of its next value.
 enum Node {
     List(Vec<Value>),
-    Map(Map<String, Value>, Option<String>),
+    Map(Map, Option<String>),
 }
 
 #[derive(Default)]
@@ -133,7 +132,7 @@ impl Reader {
             return Ok(());
         };
         let value = match node {
-            Node::List(items) => Value::Array(items),
+            Node::List(items) => Value::Array(items.into()),
             Node::Map(map, _) => Value::Object(map),
         };
         self.put(value, anchor, line, "")
@@ -181,13 +180,13 @@ fn merges(value: &Value) -> bool {
 }
 
 /// Merges a map; keys that the target has win.
-fn merge_into(map: &mut Map<String, Value>, merged: Value) {
-    let all: Cow<'_, [Value]> = match merged {
-        Value::Array(items) => items.into(),
-        one => vec![one].into(),
+fn merge_into(map: &mut Map, merged: Value) {
+    let all = match merged {
+        Value::Array(items) => items,
+        one => List::from([one]),
     };
     for (key, value) in all.iter().filter_map(Value::as_object).flatten() {
-        map.entry(key.clone()).or_insert_with(|| value.clone());
+        map.get_or_insert_with(key, || value.clone());
     }
 }
 

@@ -1,7 +1,8 @@
 //! Scalars of a YAML body.
 
 use saphyr_parser::Tag;
-use serde_json::{Number, Value};
+
+use crate::json::{Number, Value};
 
 /// Parses a scalar. Only an untagged plain scalar may be another type than string.
 pub(super) fn read(text: &str, quoted: bool, tag: Option<&Tag>) -> Result<Value, String> {
@@ -33,7 +34,7 @@ pub(super) fn read(text: &str, quoted: bool, tag: Option<&Tag>) -> Result<Value,
 /// Returns a key as a string.
 pub(super) fn key(value: &Value, text: &str) -> Result<String, String> {
     match value {
-        Value::String(text) => Ok(text.clone()),
+        Value::String(text) => Ok(text.to_string()),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
         Value::Null if !text.is_empty() => Ok("null".to_owned()),
         Value::Null | Value::Array(_) | Value::Object(_) => {

@@ -1,9 +1,9 @@
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 use super::parse;
+use crate::json::{Value, json};
 
 fn value(text: &str) -> Value {
     parse(text.as_bytes()).expect(text).value

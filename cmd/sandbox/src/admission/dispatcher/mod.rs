@@ -11,12 +11,12 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::admission::webhook;
 use crate::admission::webhook::{Operation, Webhooks};
 use crate::endpoints::{Api, Call, decode};
+use crate::json::{Value, json};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::{registry, schema};

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::admission::dispatcher::{Dispatcher, TIMED_OUT};
 use crate::admission::webhook;
 use crate::admission::webhook::{Operation, ResponseError, ReviewResponse, Webhook, Write};
+use crate::json::{Value, json};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::{fieldmanager, meta, registry};

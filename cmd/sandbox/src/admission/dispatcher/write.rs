@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
 use crate::admission::dispatcher::{Dispatcher, TIMED_OUT};
 use crate::endpoints::create::{NAME_ATTEMPTS, check_namespace};
 use crate::endpoints::delete::{DeleteOptions, Outcome};
 use crate::endpoints::update::{Part, Update};
 use crate::endpoints::{Api, Written};
+use crate::json::Value;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::{fieldmanager, meta};

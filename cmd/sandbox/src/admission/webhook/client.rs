@@ -17,7 +17,6 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig};
-use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
@@ -25,6 +24,7 @@ use tokio_rustls::TlsConnector;
 use crate::admission::webhook::configuration::Webhook;
 use crate::admission::webhook::{Services, tls};
 use crate::env::Env;
+use crate::json::Value;
 
 /// The maximum length of a response.
 const MAX_RESPONSE: usize = 8 * 1024 * 1024;

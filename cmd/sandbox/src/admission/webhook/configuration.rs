@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Deserialize as _;
-use serde_json::Value;
-
 use crate::admission::webhook::client::Target;
 use crate::admission::webhook::matching::Rule;
 use crate::apiextensions::structural::Condition;
+use crate::json::Value;
 use crate::selector::{LabelSelector, label_selector_from_json};
 use crate::storage::Object;
 
@@ -104,13 +102,7 @@ impl Version {
 
 impl Webhook {
     fn of(webhook: &Value) -> Self {
-        let list = |key: &str| {
-            webhook[key]
-                .as_array()
-                .map(Vec::as_slice)
-                .unwrap_or_default()
-                .iter()
-        };
+        let list = |key: &str| webhook[key].as_array().unwrap_or_default().iter();
         let known = |version: &Value| match version.as_str() {
             Some("v1") => Some(Version::V1),
             Some("v1beta1") => Some(Version::V1Beta1),
@@ -124,7 +116,7 @@ impl Webhook {
             timeout: Duration::from_secs(webhook["timeoutSeconds"].as_u64().unwrap_or(10)),
             review: list("admissionReviewVersions").find_map(known),
             target: Target::of(&webhook["clientConfig"]),
-            rules: list("rules").flat_map(Rule::deserialize).collect(),
+            rules: list("rules").flat_map(Value::decode).collect(),
             equivalent: webhook["matchPolicy"] != "Exact",
             namespaces: label_selector_from_json(webhook.get("namespaceSelector")),
             objects: label_selector_from_json(webhook.get("objectSelector")),

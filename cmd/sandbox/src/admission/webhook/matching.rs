@@ -1,15 +1,14 @@
 //! Matching of webhooks: rules, selectors and match conditions.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::admission::webhook::Operation;
 use crate::admission::webhook::configuration::Webhook;
 use crate::apiextensions::structural::MatchResult;
 use crate::endpoints::Api;
+use crate::json::Value;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 
@@ -100,15 +99,15 @@ impl Webhook {
             return Ok(true);
         }
         if of_namespaces && write.subresource.is_empty() && write.operation != Operation::Delete {
-            return Ok(self.namespaces.matches(&labels(write.labels)));
+            return Ok(self.namespaces.matches(write.labels.unwrap_or(&Value::Null)));
         }
         let namespace = api.store.get("namespaces", write.namespace);
         let namespace = namespace.ok_or_else(|| ApiError::namespace_not_found(write.namespace))?;
-        Ok(self.namespaces.matches(&namespace.labels))
+        Ok(self.namespaces.matches(namespace.labels()))
     }
 
     fn selects_object(&self, write: &Write<'_>) -> bool {
-        let selected = |found: Option<&Value>| found.is_some() && self.objects.matches(&labels(found));
+        let selected = |found: Option<&Value>| found.is_some_and(|labels| self.objects.matches(labels));
         self.objects.is_everything() || selected(write.labels) || selected(write.old_labels)
     }
 
@@ -133,10 +132,4 @@ impl Webhook {
             }
         }
     }
-}
-
-fn labels(found: Option<&Value>) -> BTreeMap<String, String> {
-    let map = found.and_then(Value::as_object).into_iter().flatten();
-    map.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect()
 }

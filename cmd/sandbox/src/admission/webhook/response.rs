@@ -3,9 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::admission::webhook::configuration::Version;
+use crate::json::{Value, json};
 use crate::patch;
 use crate::patch::{PatchError, PatchType};
 use crate::status::ApiError;

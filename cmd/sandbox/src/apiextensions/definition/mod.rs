@@ -3,9 +3,8 @@
 mod names;
 mod spec;
 
-use serde_json::{Value, json};
-
 use crate::field::FieldError;
+use crate::json::{Value, json};
 use crate::registry::Rules;
 use crate::registry::json::{default_text, flag, list, section, set, set_default, text, with};
 use crate::registry::meta::immutable;

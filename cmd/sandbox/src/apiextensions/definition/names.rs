@@ -1,8 +1,7 @@
 //! Validation of the names of a CRD, and the approval of protected groups.
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report};
+use crate::json::Value;
 use crate::registry::json::{list, text};
 use crate::registry::names::dns_1035_label;
 

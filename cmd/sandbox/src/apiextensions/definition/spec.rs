@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use crate::apiextensions::definition::names;
 use crate::apiextensions::structural;
 use crate::field::{FieldError, Report, Wrong};
+use crate::json::Value;
 use crate::registry::json::{flag, list, text};
 use crate::registry::names::{dns_1035_label, dns_subdomain};
 use crate::registry::webhooks;

@@ -1,8 +1,7 @@
 //! Defaulting, and removal of nulls. Mirrors `schema/defaulting`.
 
-use serde_json::Value;
-
 use crate::apiextensions::structural::node::Node;
+use crate::json::Value;
 
 /// Removes nulls of fields that are neither nullable nor required.
 pub fn drop_nulls(node: &Node, value: &mut Value) {
@@ -21,7 +20,7 @@ fn without_nulls(node: Option<&Node>, value: &mut Value) {
         }),
         Value::Array(items) => {
             let below = node.and_then(|node| node.items.as_deref());
-            for item in items {
+            for item in items.make_mut() {
                 without_nulls(below, item);
             }
         }
@@ -41,7 +40,7 @@ pub fn fill(node: &Node, value: &mut Value) {
                 }
             }
             for (key, value) in map.iter_mut() {
-                if let Some(field) = node.properties.get(key) {
+                if let Some(field) = node.properties.get(key.as_str()) {
                     fill(field, value);
                 } else if let Some(below) = node.values() {
                     instead_of_null(below, value);
@@ -51,7 +50,7 @@ pub fn fill(node: &Node, value: &mut Value) {
         }
         Value::Array(items) => {
             if let Some(below) = &node.items {
-                for item in items {
+                for item in items.make_mut() {
                     instead_of_null(below, item);
                     fill(below, item);
                 }

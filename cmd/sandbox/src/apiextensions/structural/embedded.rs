@@ -1,10 +1,9 @@
 //! Embedded resources (`x-kubernetes-embedded-resource`). Mirrors `schema/objectmeta`.
 
-use serde_json::Value;
-
 use crate::apiextensions::structural::node::Node;
 use crate::apiextensions::structural::path::Path;
 use crate::field::{FieldError, Report};
+use crate::json::Value;
 use crate::{registry, schema};
 
 /// Coerces the metadata of embedded resources. Returns the paths of dropped unknown fields.
@@ -32,7 +31,7 @@ pub fn coerce(
                 }
             }
             for (key, value) in map.iter_mut() {
-                if let Some(field) = node.properties.get(key) {
+                if let Some(field) = node.properties.get(key.as_str()) {
                     coerce(field, value, &path.child(key), dropped)?;
                 } else if let Some(values) = node.values() {
                     coerce(values, value, &path.key(key), dropped)?;
@@ -41,7 +40,7 @@ pub fn coerce(
         }
         Value::Array(items) => {
             if let Some(below) = &node.items {
-                for (index, item) in items.iter_mut().enumerate() {
+                for (index, item) in items.make_mut().iter_mut().enumerate() {
                     coerce(below, item, &path.index(index), dropped)?;
                 }
             }
@@ -59,7 +58,7 @@ pub fn validate(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<Fi
                 resource(value, path, errors);
             }
             for (key, value) in map {
-                if let Some(field) = node.properties.get(key) {
+                if let Some(field) = node.properties.get(key.as_str()) {
                     validate(field, value, &path.child(key), errors);
                 } else if let Some(values) = node.values() {
                     validate(values, value, &path.key(key), errors);

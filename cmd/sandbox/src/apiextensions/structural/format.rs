@@ -8,7 +8,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::Value;
+
+use crate::json::Value;
 
 /// Formats by their names without dashes: the maximum length in bytes, and the pattern.
 static PATTERNS: LazyLock<BTreeMap<&str, (usize, Regex)>> = LazyLock::new(|| {
@@ -153,7 +154,7 @@ fn is_ipv4(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::Format;
 

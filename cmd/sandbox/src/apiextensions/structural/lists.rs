@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
-
 use crate::apiextensions::structural::node::{List, Node};
 use crate::apiextensions::structural::path::Path;
 use crate::field::{FieldError, Report};
+use crate::json::{Map, Value};
 
 /// Reports duplicates in an object.
 pub fn validate(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -16,7 +15,7 @@ pub fn validate(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<Fi
                 if let Some(values) = node.values() {
                     validate(values, value, &path.key(key), errors);
                 }
-                if let Some(field) = node.properties.get(key) {
+                if let Some(field) = node.properties.get(key.as_str()) {
                     validate(field, value, &path.child(key), errors);
                 }
             }
@@ -56,7 +55,7 @@ pub fn key_of(keys: &[String], item: &Value) -> Value {
     let pairs = keys
         .iter()
         .filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
-    Value::Object(pairs.collect::<Map<_, _>>())
+    Value::Object(pairs.collect::<Map>())
 }
 
 /// The items of a map list by their keys. Items of other lists are not correlatable.

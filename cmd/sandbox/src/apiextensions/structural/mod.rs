@@ -17,10 +17,9 @@ pub(crate) mod pattern;
 pub(crate) mod prune;
 pub(crate) mod validate;
 
-use serde_json::Value;
-
 pub use crate::cel::{Condition, MatchResult, check_condition, conditions};
 use crate::field::{FieldError, Report, Wrong};
+use crate::json::Value;
 pub use check::check;
 use node::Node;
 use path::Path;
@@ -152,7 +151,7 @@ pub(crate) fn fingerprint(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     #[test]
     fn invalid_lists_may_stay_invalid() {

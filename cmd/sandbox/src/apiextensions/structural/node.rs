@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use regex::Regex;
-use serde_json::Value;
 
 use crate::apiextensions::structural::format::Format;
 use crate::apiextensions::structural::pattern;
 use crate::cel::Rule;
+use crate::json::Value;
 
 /// A node of the schema. Inside `allOf`, `anyOf`, `oneOf` and `not`, only value validations are set.
 #[derive(Debug, Default)]
@@ -120,7 +120,7 @@ impl Node {
             .as_object()
             .into_iter()
             .flatten()
-            .map(|(name, schema)| (name.clone(), Self::compile(schema)))
+            .map(|(name, schema)| (name.to_string(), Self::compile(schema)))
             .collect();
         let additional = match &schema["additionalProperties"] {
             Value::Bool(true) => Some(Additional::Any),
@@ -222,7 +222,7 @@ impl Limits {
             max_properties: schema["maxProperties"].as_i64(),
             min_properties: schema["minProperties"].as_i64(),
             required: texts("required"),
-            allowed: schema["enum"].as_array().cloned().unwrap_or_default(),
+            allowed: schema["enum"].as_array().unwrap_or_default().to_vec(),
         }
     }
 }

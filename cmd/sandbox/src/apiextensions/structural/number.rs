@@ -1,9 +1,8 @@
 //! Numbers: ranges, multiples, and equality.
 
-use serde_json::{Number, Value};
-
 use crate::apiextensions::structural::node::{Node, Type};
 use crate::apiextensions::structural::validate::{Found, Place};
+use crate::json::{Number, Value};
 
 /// Whether an integral number was written with a fraction.
 pub(crate) fn is_whole(number: &Number) -> bool {

@@ -1,9 +1,8 @@
 //! Pruning of unknown fields. Mirrors `schema/pruning`.
 
-use serde_json::{Map, Value};
-
 use crate::apiextensions::structural::node::{Additional, Node};
 use crate::apiextensions::structural::path::Path;
+use crate::json::{Map, Value};
 
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
@@ -28,7 +27,7 @@ fn walk(node: Option<&Node>, value: &mut Value, resource: bool, path: &Path<'_>,
         Value::Object(map) => object(node, map, resource, preserve, path, dropped),
         Value::Array(items) => {
             let below = node.and_then(|node| node.items.as_deref());
-            for (index, item) in items.iter_mut().enumerate() {
+            for (index, item) in items.make_mut().iter_mut().enumerate() {
                 let path = path.index(index);
                 // Items of a list that preserves unknown fields are preserved too.
                 if preserve {
@@ -44,7 +43,7 @@ fn walk(node: Option<&Node>, value: &mut Value, resource: bool, path: &Path<'_>,
 
 fn object(
     node: Option<&Node>,
-    map: &mut Map<String, Value>,
+    map: &mut Map,
     resource: bool,
     preserve: bool,
     path: &Path<'_>,
@@ -56,7 +55,7 @@ fn object(
             return true;
         }
         let below = path.child(key);
-        if let Some(field) = node.and_then(|node| node.properties.get(key)) {
+        if let Some(field) = node.and_then(|node| node.properties.get(key.as_str())) {
             walk(Some(field), value, field.embedded, &below, dropped);
         } else if let Some(additional) = node.and_then(|node| node.additional.as_ref()) {
             let schema = match additional {
@@ -82,7 +81,7 @@ fn preserved(node: Option<&Node>, value: &mut Value, path: &Path<'_>, dropped: &
     match value {
         Value::Object(map) => object(Some(node), map, node.embedded, true, path, dropped),
         Value::Array(items) => {
-            for (index, item) in items.iter_mut().enumerate() {
+            for (index, item) in items.make_mut().iter_mut().enumerate() {
                 preserved(node.items.as_deref(), item, &path.index(index), dropped);
             }
         }

@@ -3,13 +3,12 @@
 //! Mirrors ratcheting validation: an update ignores errors of unchanged values. Values are correlated by their path, list
 //! items only by their map keys.
 
-use serde_json::{Map, Value};
-
 use crate::apiextensions::structural::node::{Additional, Node, Type};
 use crate::apiextensions::structural::path::Path;
 use crate::apiextensions::structural::{lists, number};
 use crate::field;
 use crate::field::{FieldError, Wrong};
+use crate::json::{Map, Value};
 
 /// The errors of a value and its descendants.
 #[derive(Default)]
@@ -299,14 +298,14 @@ fn allowed(node: &Node, value: &Value, place: &Place<'_>, found: &mut Found) {
     }
     // A valid null is not compared with the enum.
     let names = allowed.iter().map(|one| match one {
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         other => other.to_string(),
     });
     let wrong = Wrong::NotSupported(value.clone(), names.map(Into::into).collect());
     found.add(FieldError::new(place.field(), wrong, ""));
 }
 
-fn object(node: &Node, map: &Map<String, Value>, old: Option<&Value>, place: &Place<'_>, found: &mut Found) {
+fn object(node: &Node, map: &Map, old: Option<&Value>, place: &Place<'_>, found: &mut Found) {
     let count = size(map.len());
     if let Some(least) = node.limits.min_properties.filter(|least| count < *least) {
         found.add(place.invalid(count, &format!("should have at least {least} properties")));
@@ -317,7 +316,7 @@ fn object(node: &Node, map: &Map<String, Value>, old: Option<&Value>, place: &Pl
     for (key, value) in map {
         let below = place.child(key);
         let old = old.and_then(|old| old.get(key));
-        match (node.properties.get(key), &node.additional) {
+        match (node.properties.get(key.as_str()), &node.additional) {
             (Some(field), _) => found.merge(ratcheted(field, value, old, &below)),
             (None, Some(Additional::Of(schema))) => found.merge(ratcheted(schema, value, old, &below)),
             (None, Some(Additional::None)) => {

@@ -5,7 +5,6 @@
 mod options;
 
 use jiff::SignedDuration;
-use serde_json::{Value, json};
 
 pub(crate) use options::DeleteOptions;
 
@@ -13,6 +12,7 @@ use crate::admission::dispatcher::Dispatcher;
 use crate::endpoints::list::Page;
 use crate::endpoints::{Api, Body, Reply, Written};
 use crate::env::rfc3339;
+use crate::json::{Value, json};
 use crate::meta::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
 use crate::registry::Propagation;
 use crate::resource::Resource;
@@ -123,7 +123,9 @@ impl Api {
             "namespaces" => {
                 check_container_preconditions(res, object, options)?;
                 crate::admission::namespace_lifecycle::check_deletable(res, meta::name(object))?;
-                let emptied = object["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty);
+                let emptied = object["spec"]["finalizers"]
+                    .as_array()
+                    .is_none_or(<[_]>::is_empty);
                 if meta::is_terminating(object) && !emptied {
                     return Ok(None);
                 }
@@ -189,16 +191,11 @@ impl Api {
                     .map(|stored| Outcome::Marked(Written::Stored(stored))),
                 Step::MarkAndRemove(next) => self
                     .store
-                    .replace(
-                        &res.collection,
-                        &key,
-                        current.revision,
-                        Self::draft(res, next.clone()),
-                    )
-                    .and_then(|marked| self.remove(res, &key, marked.revision, next)),
+                    .replace(&res.collection, &key, current.revision, Self::draft(res, next))
+                    .and_then(|marked| self.remove(res, &key, marked.revision)),
                 Step::Remove => {
                     check_last_version(res, &object, options)?;
-                    self.remove(res, &key, current.revision, object.into_owned())
+                    self.remove(res, &key, current.revision)
                 }
             };
             match done {
@@ -211,34 +208,33 @@ impl Api {
         Err(ApiError::modified(res, name))
     }
 
-    fn remove(&self, res: &Resource, key: &str, revision: u64, last: Value) -> Result<Outcome, StoreError> {
-        let removed = self
-            .store
-            .remove(&res.collection, key, revision, Self::draft(res, last))?;
+    fn remove(&self, res: &Resource, key: &str, revision: u64) -> Result<Outcome, StoreError> {
+        let removed = self.store.remove(&res.collection, key, revision)?;
         self.after_removal(res, &removed);
         Ok(Outcome::Removed(Written::Stored(removed)))
     }
 
     fn step(&self, res: &Resource, object: &Value, options: &DeleteOptions) -> Step {
-        let mut next = object.clone();
-        let graceful = if res.collection == "pods" {
-            self.graceful(&mut next, options)
-        } else {
-            Graceful::No
-        };
-        if graceful == Graceful::Pending {
-            return Step::Nothing;
+        let finalizers = gc_finalizers(res, object, options);
+        let held = !finalizers.is_empty();
+        if res.collection != "pods" && !held {
+            return Step::Remove;
         }
-        meta::set(&mut next, "finalizers", gc_finalizers(res, object, options));
-        let held = !meta::finalizers(&next).is_empty();
+        let mut next = object.clone();
+        let graceful = match res.collection.as_str() {
+            "pods" => self.graceful(&mut next, options),
+            _ => Graceful::No,
+        };
+        meta::set(&mut next, "finalizers", finalizers);
         match graceful {
+            Graceful::Pending => Step::Nothing,
             Graceful::For(0) if !held && !options.stepwise => Step::MarkAndRemove(next),
             Graceful::For(_) => Step::Mark(next),
-            _ if held => {
+            Graceful::No if held => {
                 self.mark(&mut next);
                 Step::Mark(next)
             }
-            _ => Step::Remove,
+            Graceful::No => Step::Remove,
         }
     }
 

@@ -1,9 +1,8 @@
 //! The `DeleteOptions` of a DELETE request, from the body or, if that is empty, from the query.
 
-use serde_json::{Value, json};
-
 use crate::endpoints::{Call, decode, dry_run_error};
 use crate::field::FieldError;
+use crate::json::{Value, json};
 use crate::schema;
 use crate::status::{ApiError, Result};
 

@@ -1,9 +1,8 @@
 //! Tests of JSON patch operations, their errors and their limits.
 
-use serde_json::{Value, json};
-
 use super::super::{MAX_OPERATIONS, PatchError};
 use super::json_patch;
+use crate::json::{Value, json};
 
 #[test]
 fn json_patch_operations_match_api_server() {

@@ -1,8 +1,7 @@
 //! Tests of strategic merge patches on a Deployment and its pod template.
 
-use serde_json::{Value, json};
-
 use super::super::{PatchError, PatchType, apply};
+use crate::json::{Value, json};
 use crate::schema;
 
 fn pod_spec() -> Value {

@@ -1,6 +1,5 @@
-use serde_json::json;
-
 use super::*;
+use crate::json::json;
 
 const TEMPLATE: &str = r#"{"spec": {"containers": [{"name": "a", "image": "i/a:1"}, {"name": "b", "image": "i/b"}], "nodeSelector": {"disk": "ssd"}}}"#;
 const POD_SPEC: &str = r#"{"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}]}"#;

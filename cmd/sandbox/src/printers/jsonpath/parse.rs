@@ -1,7 +1,6 @@
 //! The parser of JSON paths.
 
-use serde_json::Value;
-
+use crate::json::Value;
 use crate::printers::jsonpath::{End, Filter, Operand, Operator, Slice, Step};
 
 /// Characters that end a field name unless escaped.

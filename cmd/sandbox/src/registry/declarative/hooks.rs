@@ -1,8 +1,7 @@
 //! The rules that relate several fields of one type.
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::json::{list, text};
 use crate::registry::{pod, policy, rbac, service, webhooks, workload};
 use crate::schema::Path;

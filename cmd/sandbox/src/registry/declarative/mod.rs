@@ -22,10 +22,9 @@ mod hooks;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value};
-
 use crate::field::{FieldError, Report as _};
 use crate::generated;
+use crate::json::{Map, Value};
 use crate::resource::Resource;
 use crate::schema::{self, Path};
 use check::Check;
@@ -131,11 +130,7 @@ struct Walk<'a> {
 impl Types {
     /// Returns the type of a built-in kind.
     fn kind(&self, res: &Resource) -> Option<usize> {
-        if res.custom.is_some() {
-            return None;
-        }
-        let kind = schema::builtin(&res.api_version(), &res.kind)?;
-        self.by_name.get(kind.short_name()).copied()
+        self.by_name.get(schema::of(res)?.short_name()).copied()
     }
 
     fn default(&self, ty: usize, value: &mut Value) {
@@ -162,7 +157,7 @@ impl Types {
         match (shape, value) {
             (Shape::Object(ty), value) => self.default(*ty, value),
             (Shape::List(shape), Value::Array(items)) => {
-                for item in items {
+                for item in items.make_mut() {
                     self.default_field(shape, item);
                 }
             }
@@ -224,8 +219,8 @@ fn compile() -> Types {
             let data = generated::types().get(name).filter(|_| !skipped(name));
             let fields = data.map_or(&[] as &[_], |data| &data.fields);
             let fields = fields.iter().map(|field| {
-                let rules = rules.get(&(*name, field.name));
-                compile_field(field, rules.map(Vec::as_slice), &by_name)
+                let rules = rules.get(&(*name, field.name)).map(Vec::as_slice);
+                compile_field(field, rules, &by_name)
             });
             Type {
                 fields: fields.collect(),

@@ -1,6 +1,6 @@
 //! Conversion between core/v1 and events.k8s.io/v1 events.
 
-use serde_json::Value;
+use crate::json::Value;
 
 /// Fields that have another name in the core group: modern name, core name.
 const NAMES: [(&str, &str); 7] = [

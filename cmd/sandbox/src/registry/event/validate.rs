@@ -1,8 +1,7 @@
 //! Validation of events.
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::event::convert;
 use crate::registry::json::{empty, number, text};
 use crate::registry::meta::immutable;

@@ -4,8 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-
+use crate::json::{Value, json};
 use crate::quantity::Quantity;
 use crate::registry::json::{entries, keep, list, section, set, text, with};
 

@@ -3,9 +3,9 @@
 //! Mirrors `pkg/registry/core/pod` on a cluster with unreachable kubelets, because the sandbox does not run containers.
 
 use http::Method;
-use serde_json::Value;
 
 use crate::endpoints::{Api, Body, Call, Reply};
+use crate::json::Value;
 use crate::registry::json::{list, text};
 use crate::status::{ApiError, Result};
 

@@ -1,7 +1,6 @@
 //! Defaults of pods and pod templates that depend on other fields.
 
-use serde_json::{Value, json};
-
+use crate::json::{Value, json};
 use crate::registry::json::{
     default_text, each, empty, entries, flag, keep, list, number, section, set, set_default, text, with,
 };

@@ -1,8 +1,7 @@
 //! The pod subresource `ephemeralcontainers`. Mirrors `podEphemeralContainersStrategy`.
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::{Map, Value};
 use crate::registry::json::{keep, list, remove, section, set, text};
 
 /// The container fields that ephemeral containers must not set.
@@ -51,7 +50,7 @@ pub(crate) fn validate(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
         }
         let mut forbid = |path: String| errors.forbidden(path, "cannot be set for an Ephemeral Container");
         for key in FORBIDDEN {
-            let empty = container[key].as_object().is_some_and(serde_json::Map::is_empty);
+            let empty = container[key].as_object().is_some_and(Map::is_empty);
             if !container[key].is_null() && !empty {
                 forbid(format!("{path}.{key}"));
             }

@@ -1,8 +1,7 @@
 //! Updates of a pod with scheduling gates: its node affinity may become narrower, never wider.
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::json::{entries, keep, list, remove, section};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";

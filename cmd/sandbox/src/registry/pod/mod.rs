@@ -11,9 +11,8 @@ pub(crate) mod spec;
 pub(crate) mod subresources;
 pub(crate) mod update;
 
-use serde_json::{Value, json};
-
 use crate::field::{FieldError, Report as _};
+use crate::json::{Value, json};
 use crate::registry::json::{default_text, keep, keep_meta, list, number, set, text};
 use crate::registry::{Rules, names};
 

@@ -1,8 +1,7 @@
 //! Validation of resource requirements: names, quantities, and requests against limits.
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::quantity::Quantity;
 use crate::registry::json::entries;
 use crate::registry::names;

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::json::{flag, list, number, text};
 use crate::registry::meta::validate_annotations;
 use crate::registry::{declarative, names};

@@ -1,11 +1,10 @@
 //! REST storage of the pod subresources `binding` and `eviction`.
 
-use serde_json::{Value, json};
-
 use crate::admission::dispatcher::Dispatcher;
 use crate::endpoints::delete::DeleteOptions;
 use crate::endpoints::{Api, Body, Call, Reply};
 use crate::field::FieldError;
+use crate::json::{Value, json};
 use crate::registry::json::{list, section, set, text, with};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
@@ -55,8 +54,7 @@ impl Api {
         let eviction = dispatcher.mutate_new(eviction, asked_dry_run).await?;
         dispatcher.validate_new(&eviction, asked_dry_run).await?;
         let preconditions = &eviction["deleteOptions"]["preconditions"];
-        let asked: Vec<String> =
-            serde_json::from_value(eviction["deleteOptions"]["dryRun"].clone()).unwrap_or_default();
+        let asked: Vec<String> = eviction["deleteOptions"]["dryRun"].decode().unwrap_or_default();
         if asked.iter().any(|value| value != "All") {
             return Err(crate::endpoints::invalid_dry_run("DeleteOptions", &asked));
         }
@@ -73,7 +71,7 @@ impl Api {
         let object = object.ok_or_else(|| ApiError::not_found(&call.res, call.name()))?;
         let pod = Self::served(&call.res, &object);
         if !already_disrupted(&pod) {
-            self.spend_budget(&call.namespace, &object.labels, &pod, dry_run)?;
+            self.decrement_budget(&call.namespace, &pod, dry_run)?;
         }
         let now = self.env.time();
         if !dry_run {
@@ -100,13 +98,8 @@ impl Api {
     }
 
     /// Decrements the allowed disruptions of the pod's budget. Fails if the budget allows none.
-    fn spend_budget(
-        &self,
-        namespace: &str,
-        labels: &std::collections::BTreeMap<String, String>,
-        pod: &Value,
-        dry_run: bool,
-    ) -> Result<()> {
+    fn decrement_budget(&self, namespace: &str, pod: &Value, dry_run: bool) -> Result<()> {
+        let labels = &pod["metadata"]["labels"];
         let snapshot = self
             .store
             .snapshot(BUDGETS, &format!("{namespace}/"), None, None)
@@ -134,13 +127,13 @@ impl Api {
         };
         let (name, now) = (meta::name(budget).to_owned(), self.env.time());
         self.mutate(&res, namespace, &name, dry_run, |budget| {
-            spend(&name, budget, meta::name(pod), &now)
+            decrement(&name, budget, meta::name(pod), &now)
         })?;
         Ok(())
     }
 }
 
-fn spend(name: &str, budget: &mut Value, pod: &str, now: &str) -> Result<()> {
+fn decrement(name: &str, budget: &mut Value, pod: &str, now: &str) -> Result<()> {
     let number = |path: &str| meta::at_path(budget, path).as_i64().unwrap_or(0);
     if number("status.observedGeneration") < number("metadata.generation") {
         let cause = format!("The disruption budget {name} is still being processed by the server.");

@@ -2,9 +2,8 @@
 
 use std::net::IpAddr;
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::json::{entries, keep, list, number, remove, set, text};
 use crate::registry::meta::immutable;
 use crate::registry::pod::gated;

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use serde_json::{Value, json};
-
 use crate::endpoints::Api;
 use crate::field::FieldError;
+use crate::json::{Value, json};
 use crate::registry::service::node_ports::Sharing;
 use crate::status::{ApiError, Result};
 use crate::{meta, registry};

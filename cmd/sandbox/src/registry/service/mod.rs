@@ -5,9 +5,8 @@ pub(crate) mod node_ports;
 pub(crate) mod traffic;
 pub(crate) mod validate;
 
-use serde_json::{Value, json};
-
 use crate::field::{FieldError, Report as _};
+use crate::json::{Value, json};
 use crate::registry::json::{
     default_text, each, empty, keep, list, number, remove, section, set, set_default, text, with,
 };

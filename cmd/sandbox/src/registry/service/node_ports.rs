@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use serde_json::Value;
-
 use crate::endpoints::Api;
 use crate::field::FieldError;
+use crate::json::{List, Value};
 use crate::meta;
 use crate::status::{ApiError, Result};
 
@@ -28,9 +27,9 @@ impl Api {
         }
         let mut used = self.used_node_ports(meta::text(service, "uid"));
         used.extend(chosen(service));
-        let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
+        let ports = service["spec"]["ports"].as_array_mut();
         let mut numbers = BTreeMap::new();
-        for port in ports.into_iter().flatten() {
+        for port in ports.into_iter().flat_map(List::make_mut) {
             let inside = port["port"].as_u64();
             if let Some(chosen) = number(port) {
                 numbers.insert(inside, chosen);

@@ -2,9 +2,8 @@
 
 use std::net::IpAddr;
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::json::{list, number, text};
 use crate::registry::service::{has_node_ports, is_outside, needs_health_check};
 use crate::registry::{declarative, names};

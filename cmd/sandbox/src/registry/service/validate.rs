@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use serde_json::{Value, json};
-
 use crate::field::{FieldError, Report as _};
+use crate::json::{Value, json};
 use crate::registry::json::{empty, list, number, text};
 use crate::registry::service::{has_node_ports, is_headless, needs_health_check, traffic};
 use crate::registry::{declarative, names};

@@ -1,8 +1,7 @@
 //! Validation of the client configuration of a webhook.
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::json::{number, text};
 use crate::registry::names;
 use crate::schema::Path;

@@ -1,9 +1,8 @@
 //! Validation of the match conditions of a webhook.
 
-use serde_json::Value;
-
 use crate::apiextensions::structural::check_condition;
 use crate::field::{FieldError, Report as _, Wrong};
+use crate::json::Value;
 use crate::registry::json::{list, text};
 use crate::schema::Path;
 

@@ -6,9 +6,8 @@ pub(crate) mod rule;
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::json::{list, text};
 use crate::registry::{Rules, names};
 use crate::schema::Path;

@@ -1,8 +1,7 @@
 //! Strategy of Deployment.
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::Rules;
 use crate::registry::json::{keep_meta, number, same, section, set_default, text};
 use crate::registry::workload::{

@@ -4,9 +4,8 @@
 mod daemonset;
 mod deployment;
 
-use serde_json::Value;
-
 use crate::field::{FieldError, Report as _};
+use crate::json::Value;
 use crate::registry::json::{empty, entries, number, section, set, text, with};
 use crate::registry::meta::immutable;
 use crate::registry::{Rules, declarative, names};
@@ -98,8 +97,7 @@ fn validate_not_empty(selector: &Value, errors: &mut Vec<FieldError>) {
 /// Reports whether the selector matches the labels of the template.
 fn selects_template(spec: &Value) -> bool {
     let labels = &spec["template"]["metadata"]["labels"];
-    let labels = serde_json::from_value(labels.clone()).unwrap_or_default();
-    label_selector_from_json(spec.get("selector")).matches(&labels)
+    label_selector_from_json(spec.get("selector")).matches(labels)
 }
 
 fn report_mismatch(spec: &Value, errors: &mut Vec<FieldError>) {

@@ -2,11 +2,10 @@
 
 mod parse;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde_json::Value;
+use std::collections::BTreeSet;
 
 use super::SelectorError;
+use crate::json::Value;
 use crate::registry::json::{entries, list, text};
 
 /// A conjunction of requirements. The default selects everything.
@@ -41,12 +40,12 @@ impl LabelSelector {
         })
     }
 
-    /// Reports whether the labels meet all requirements.
+    /// Reports whether the labels, an object of strings, meet all requirements.
     #[must_use]
-    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub fn matches(&self, labels: &Value) -> bool {
         !self.nothing
             && self.requirements.iter().all(|r| {
-                let value = labels.get(&r.key);
+                let value = labels.get(&r.key).and_then(Value::as_str);
                 match &r.test {
                     Test::Exists => value.is_some(),
                     Test::Missing => value.is_none(),
@@ -111,13 +110,13 @@ fn requirements(selector: &Value) -> Option<Vec<Requirement>> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 
     #[test]
     fn objects() {
-        let web = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
+        let web = json!({"app": "web"});
         assert!(!from_json(None).matches(&web), "no selector selects nothing");
         assert!(
             from_json(Some(&json!({}))).matches(&web),

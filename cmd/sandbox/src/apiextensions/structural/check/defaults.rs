@@ -1,12 +1,11 @@
 //! Validation of defaults against their own schema.
 
-use serde_json::Value;
-
 use crate::apiextensions::structural::node::Node;
 use crate::apiextensions::structural::path::Path;
 use crate::apiextensions::structural::{embedded, prune, validate};
 use crate::cel;
 use crate::field::{FieldError, Report};
+use crate::json::Value;
 
 /// Validates the defaults of a schema.
 pub(crate) fn check(node: &Node, path: &Path<'_>) -> Vec<FieldError> {

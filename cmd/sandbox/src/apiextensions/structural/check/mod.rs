@@ -9,11 +9,10 @@ mod props;
 mod rules;
 mod structure;
 
-use serde_json::{Value, json};
-
 use crate::apiextensions::structural::node::Node;
 use crate::apiextensions::structural::path::Path;
 use crate::field::{FieldError, Report};
+use crate::json::{Value, json};
 
 /// Keywords on the root of a schema with a status subresource, where status is validated on its own.
 const AT_ROOT: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength \

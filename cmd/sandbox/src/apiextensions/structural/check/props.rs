@@ -1,12 +1,11 @@
 //! Validation of the keywords of a schema. Mirrors `ValidateCustomResourceDefinitionOpenAPISchema`.
 
-use serde_json::Value;
-
 use crate::apiextensions::structural::check::{Relation, each_child, is_set};
 use crate::apiextensions::structural::node::Node;
 use crate::apiextensions::structural::path::Path;
 use crate::cel;
 use crate::field::{FieldError, Report};
+use crate::json::Value;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: [&str; 4] = [
@@ -178,7 +177,7 @@ fn topology(schema: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
         }
     }
     let keys = schema["x-kubernetes-list-map-keys"].as_array();
-    let keys: &[Value] = keys.map_or(&[], Vec::as_slice);
+    let keys: &[Value] = keys.unwrap_or_default();
     if !keys.is_empty() && list_type != Some("map") {
         let why = "must be map if x-kubernetes-list-map-keys is non-empty";
         errors.push(match list_type {

@@ -1,11 +1,10 @@
 //! Type checks of the rules of a schema.
 
-use serde_json::Value;
-
 use crate::apiextensions::structural::node::Node;
 use crate::apiextensions::structural::path::Path;
 use crate::cel;
 use crate::field::{FieldError, Report};
+use crate::json::Value;
 
 /// Type-checks the rules of a schema without other errors.
 pub(crate) fn check(schema: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {

@@ -1,11 +1,10 @@
 //! The structure of a schema: types and fields are specified once, outside of the value validations.
 
-use serde_json::{Map, Value, json};
-
 use crate::apiextensions::structural::check::{Relation, each_child, is_set};
 use crate::apiextensions::structural::path::Path;
 use crate::apiextensions::structural::pattern;
 use crate::field::{FieldError, Report};
+use crate::json::{Map, Value, json};
 
 /// Keywords that value validations must not have, and their required values.
 const NOT_IN_VALUES: [(&str, &str); 13] = [

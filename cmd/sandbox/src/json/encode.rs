@@ -1,0 +1,70 @@
+//! JSON encoding. It is several times faster than the generic one of serde, and every write encodes an object.
+
+use super::Value;
+
+/// Appends a value as JSON.
+pub(crate) fn encode(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(true) => out.extend_from_slice(b"true"),
+        Value::Bool(false) => out.extend_from_slice(b"false"),
+        Value::Number(number) => serialize(out, number),
+        Value::String(text) => string(out, text),
+        Value::Array(items) => {
+            out.push(b'[');
+            for (n, item) in items.iter().enumerate() {
+                if n > 0 {
+                    out.push(b',');
+                }
+                encode(out, item);
+            }
+            out.push(b']');
+        }
+        Value::Object(map) => {
+            out.push(b'{');
+            for (n, (name, value)) in map.iter().enumerate() {
+                if n > 0 {
+                    out.push(b',');
+                }
+                key(out, name);
+                encode(out, value);
+            }
+            out.push(b'}');
+        }
+    }
+}
+
+/// Appends a key with its colon.
+pub(crate) fn key(out: &mut Vec<u8>, name: &str) {
+    string(out, name);
+    out.push(b':');
+}
+
+fn string(out: &mut Vec<u8>, text: &str) {
+    let bytes = text.as_bytes();
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    let is_plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
+    if !(chunks.iter().all(|chunk| is_plain_chunk(*chunk)) && rest.iter().all(is_plain)) {
+        return serialize(out, text);
+    }
+    out.reserve(bytes.len() + 2);
+    out.push(b'"');
+    out.extend_from_slice(bytes);
+    out.push(b'"');
+}
+
+/// Reports whether none of eight bytes needs an escape. It may report `false` for a byte after one that needs it.
+fn is_plain_chunk(chunk: [u8; 8]) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
+    let word = u64::from_le_bytes(chunk);
+    // The high bit of a byte of `word - n` is set, and that of `word` is not, if the byte is less than n.
+    let below = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n)) & !word & HIGHS;
+    let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    below(word, 0x20) | equal(b'"') | equal(b'\\') == 0
+}
+
+/// Encoding strings and numbers into a `Vec` cannot fail.
+fn serialize<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let _ = serde_json::to_writer(out, value);
+}
