@@ -38,12 +38,8 @@ async fn run(objects: u32) {
     let service = sandbox.service();
     let from = sandbox.revision();
     let before = resident();
-    measure("create", objects, async {
-        for n in 0..objects {
-            send(&service, Method::POST, PODS, &pod(n)).await;
-        }
-    })
-    .await;
+    let new_pods = requests(objects, |n| request(Method::POST, PODS, &pod(n)));
+    measure("create", objects, send_all(&service, new_pods)).await;
     let created = sandbox.revision();
     let (count, bytes) = sandbox.size();
     println!("{count} objects, {} bytes of JSON each", bytes / count.max(1));
@@ -51,44 +47,30 @@ async fn run(objects: u32) {
         "{} bytes of memory for each, with its history",
         (resident().saturating_sub(before)) / u64::from(objects)
     );
-    measure("patch", objects, async {
-        for n in 0..objects {
-            let path = format!("{PODS}/pod-{n}");
-            send(
-                &service,
-                Method::PATCH,
-                &path,
-                &json!({"metadata": {"annotations": {"n": "1"}}}),
-            )
-            .await;
-        }
-    })
-    .await;
-    measure("list", objects, async {
-        send(&service, Method::GET, PODS, &Value::Null).await;
-    })
-    .await;
-    measure("list by label", objects, async {
-        send(
-            &service,
-            Method::GET,
-            &format!("{PODS}?labelSelector=shard%3D7"),
-            &Value::Null,
-        )
-        .await;
-    })
-    .await;
+    let annotated = json!({"metadata": {"annotations": {"n": "1"}}});
+    let patches = requests(objects, |n| {
+        request(Method::PATCH, &format!("{PODS}/pod-{n}"), &annotated)
+    });
+    measure("patch", objects, send_all(&service, patches)).await;
+    let by_label = format!("{PODS}?labelSelector=shard%3D7");
+    for (name, path) in [("list", PODS), ("list by label", &by_label)] {
+        let list = requests(1, |_| request(Method::GET, path, &Value::Null));
+        measure(name, objects, send_all(&service, list)).await;
+    }
     measure("watch, replay of the creates", objects, async {
         let path = format!("{PODS}?watch=1&resourceVersion={from}");
         watch(&service, &path, created - from).await;
     })
     .await;
-    measure("delete", objects, async {
-        for n in 0..objects {
-            send(&service, Method::DELETE, &format!("{PODS}/pod-{n}"), &Value::Null).await;
-        }
-    })
-    .await;
+    let deletes = requests(objects, |n| {
+        request(Method::DELETE, &format!("{PODS}/pod-{n}"), &Value::Null)
+    });
+    measure("delete", objects, send_all(&service, deletes)).await;
+}
+
+/// Builds requests, so that the measurements contain the work of the sandbox only.
+fn requests(count: u32, request: impl Fn(u32) -> Request<Full<Bytes>>) -> Vec<Request<Full<Bytes>>> {
+    (0..count).map(request).collect()
 }
 
 async fn measure(what: &str, objects: u32, work: impl Future<Output = ()>) {
@@ -99,7 +81,7 @@ async fn measure(what: &str, objects: u32, work: impl Future<Output = ()>) {
     println!("{what}: {:.0} objects/s", f64::from(objects) / seconds);
 }
 
-async fn send(service: &ApiService, method: Method, path: &str, body: &Value) {
+fn request(method: Method, path: &str, body: &Value) -> Request<Full<Bytes>> {
     let bytes = if body.is_null() {
         Bytes::new()
     } else {
@@ -114,7 +96,16 @@ async fn send(service: &ApiService, method: Method, path: &str, body: &Value) {
         .method(method)
         .uri(path)
         .header("content-type", kind);
-    let request = request.body(Full::new(bytes)).expect("a request");
+    request.body(Full::new(bytes)).expect("a request")
+}
+
+async fn send_all(service: &ApiService, requests: Vec<Request<Full<Bytes>>>) {
+    for request in requests {
+        send(service, request).await;
+    }
+}
+
+async fn send(service: &ApiService, request: Request<Full<Bytes>>) {
     let Ok(response) = service.clone().call(request).await;
     let status = response.status();
     let answer = response
@@ -123,11 +114,7 @@ async fn send(service: &ApiService, method: Method, path: &str, body: &Value) {
         .await
         .expect("bodies do not fail")
         .to_bytes();
-    assert!(
-        status.is_success(),
-        "{path}: {}",
-        String::from_utf8_lossy(&answer)
-    );
+    assert!(status.is_success(), "{}", String::from_utf8_lossy(&answer));
 }
 
 /// Reads a watch until it has brought `events`.

@@ -114,15 +114,8 @@ impl Env {
         let mut bytes: [u8; 16] = rng.random();
         bytes[6] = (bytes[6] & 0x0f) | 0x40;
         bytes[8] = (bytes[8] & 0x3f) | 0x80;
-        let n = u128::from_be_bytes(bytes);
-        format!(
-            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            n >> 96,
-            (n >> 80) & 0xffff,
-            (n >> 64) & 0xffff,
-            (n >> 48) & 0xffff,
-            n & 0xffff_ffff_ffff
-        )
+        let hex = format!("{:032x}", u128::from_be_bytes(bytes));
+        [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
     }
 
     /// Five characters that complete the `generateName` of a new object; `key` is its namespace and that prefix.
@@ -163,7 +156,7 @@ impl Env {
 /// `2026-01-02T03:04:05Z`.
 #[must_use]
 pub fn rfc3339(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    Timestamp::from_second(at.as_second()).unwrap_or(at).to_string()
 }
 
 #[cfg(test)]

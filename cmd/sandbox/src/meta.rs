@@ -2,7 +2,7 @@
 //!
 //! Setters create `metadata` if it is missing. They do nothing if the value is not an object.
 
-use crate::json::{Map, Value, json};
+use crate::json::{self, Map, Value, json};
 
 /// The finalizer that makes the garbage collector orphan the dependents.
 pub const ORPHAN_FINALIZER: &str = "orphan";
@@ -48,7 +48,7 @@ pub fn is_terminating(object: &Value) -> bool {
 pub fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
     let object = object.as_object_mut()?;
     if !object.contains_key("metadata") {
-        object.insert("metadata".to_owned(), json!({}));
+        object.insert("metadata", json!({}));
     }
     object.get_mut("metadata")?.as_object_mut()
 }
@@ -68,7 +68,7 @@ pub fn set(object: &mut Value, field: &str, value: impl Into<Value>) {
         } else if let Some(present) = meta.get_mut(field) {
             *present = value;
         } else {
-            meta.insert(field.to_owned(), value);
+            meta.insert(json::key(field), value);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::apiextensions::structural::Schema;
 use crate::json::Value;
+use crate::schema::TypeRef;
 
 /// One served resource.
 #[derive(Debug, Clone)]
@@ -35,6 +36,8 @@ pub struct Resource {
     pub collection: String,
     /// `apiVersion` of the objects as they are stored in that collection.
     pub stored_as: String,
+    /// The type of a built-in kind.
+    pub schema: Option<TypeRef>,
     /// The additional data of custom resources.
     pub custom: Option<Arc<Custom>>,
 }

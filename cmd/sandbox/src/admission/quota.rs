@@ -165,7 +165,14 @@ mod tests {
             .registry()
             .find("", "v1", plural)
             .expect("a built-in resource");
-        let decoded = decode::object(&res, object, Vec::new(), FieldValidation::Ignore, Stage::Sent)?;
+        let decoded = decode::object(
+            &res,
+            object,
+            None,
+            Vec::new(),
+            FieldValidation::Ignore,
+            Stage::Sent,
+        )?;
         api.create_object(&res, "default", decoded.value, false)
     }
 

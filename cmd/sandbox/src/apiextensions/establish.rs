@@ -330,6 +330,7 @@ fn resource(crd: &Value, version: &Value, stored: &Value, present: &ServedResour
         scale,
         collection: meta::name(crd).to_owned(),
         stored_as: format!("{group}/{}", text(&stored["name"])),
+        schema: None,
         custom: Some(Arc::new(custom)),
     }
 }

@@ -189,7 +189,7 @@ fn contains(container: &Val<'_>, item: &Val<'_>, budget: &mut Budget) -> Result<
 pub(crate) fn lookup<'a>(map: &Val<'a>, key: &Val<'_>) -> Result<Option<Val<'a>>> {
     match (map, key) {
         (Val::Json(Value::Object(map), node), Val::Text(key)) => Ok(map
-            .get(&**key)
+            .get(key)
             .map(|value| Val::of(value, node.and_then(|node| node.below(key))))),
         (Val::Json(Value::Object(_), _), _) => Ok(None),
         (Val::Map(entries), key) => {

@@ -79,5 +79,5 @@ impl Api {
 
 fn decoded(res: &Resource, object: Value) -> Result<Value> {
     let (ignore, sent) = (decode::FieldValidation::Ignore, decode::Stage::Sent);
-    Ok(decode::object(res, object, Vec::new(), ignore, sent)?.value)
+    Ok(decode::object(res, object, None, Vec::new(), ignore, sent)?.value)
 }

@@ -37,7 +37,7 @@ fn item<R: Borrow<Resource>>(resources: &[R], group: &str) -> Value {
         .collect();
     let mut metadata = Map::new();
     if !group.is_empty() {
-        metadata.insert("name".to_owned(), group.into());
+        metadata.insert("name", group.into());
     }
     json!({"metadata": metadata, "versions": versions})
 }

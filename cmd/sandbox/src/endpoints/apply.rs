@@ -53,7 +53,7 @@ impl Api {
             let merged = applying.to(res, live)?;
             let what = described(res, &applying.config);
             let Decoded { value, .. } =
-                decode::applied(res, merged).map_err(|e| unconverted(res, &what, e))?;
+                decode::applied(res, merged, live).map_err(|e| unconverted(res, &what, e))?;
             let uid = meta::text(&value, "uid");
             if live.is_none() && !uid.is_empty() {
                 let why = format!(

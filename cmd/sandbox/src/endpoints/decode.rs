@@ -61,7 +61,7 @@ pub(crate) fn body(call: &Call, options: &str) -> Result<Decoded> {
         check_kind_is_set(&call.res, &parsed.value, &call.body)?;
     }
     check_type_meta(&call.res, &parsed.value, &call.body)?;
-    object(&call.res, parsed.value, wrong, validation, Stage::Sent)
+    object(&call.res, parsed.value, None, wrong, validation, Stage::Sent)
 }
 
 /// Rejects a custom resource without a kind. The API server words this error differently for `fieldValidation=Ignore`.
@@ -203,29 +203,31 @@ pub(crate) fn unread(
 }
 
 /// Converts an untyped object to the kind of the resource: checks kind, version and types, drops unknown fields and
-/// sets defaults. `wrong` contains the strict decoding errors found so far.
+/// sets defaults. `wrong` contains the strict decoding errors found so far. `base` is the stored object that a patch has
+/// changed: the parts that the value shares with it are not decoded again.
 pub(crate) fn object(
     res: &Resource,
     mut value: Value,
+    base: Option<&Value>,
     mut wrong: Vec<String>,
     validation: FieldValidation,
     stage: Stage,
 ) -> Result<Decoded> {
-    let unknown = convert(res, &mut value, stage, Nulls::Dropped)?;
+    let unknown = convert(res, &mut value, base, stage, Nulls::Dropped)?;
     wrong.extend(unknown.iter().map(|path| format!("unknown field {path:?}")));
     let mut warnings = report(res, wrong, validation)?;
     warnings.extend(single_owner_references(&mut value, stage));
-    registry::default(res, &mut value);
+    registry::default(res, &mut value, base);
     Ok(Decoded { value, warnings })
 }
 
 /// Converts the result of an apply like [`object`], but keeps nulls in custom resources for schema validation.
-pub(crate) fn applied(res: &Resource, mut value: Value) -> Result<Decoded> {
-    convert(res, &mut value, Stage::Merged, Nulls::Kept)?;
+pub(crate) fn applied(res: &Resource, mut value: Value, base: Option<&Value>) -> Result<Decoded> {
+    convert(res, &mut value, base, Stage::Merged, Nulls::Kept)?;
     let warnings = single_owner_references(&mut value, Stage::Merged)
         .into_iter()
         .collect();
-    registry::default(res, &mut value);
+    registry::default(res, &mut value, base);
     Ok(Decoded { value, warnings })
 }
 
@@ -237,13 +239,19 @@ enum Nulls {
 }
 
 /// Checks the kind and converts the fields. Returns the paths of dropped fields.
-fn convert(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Result<Vec<String>> {
+fn convert(
+    res: &Resource,
+    value: &mut Value,
+    base: Option<&Value>,
+    stage: Stage,
+    nulls: Nulls,
+) -> Result<Vec<String>> {
     check_kind(res, value)?;
     // An empty managedFields list resets field ownership; an absent list keeps it.
     let forgets = res.custom.is_none() && value["metadata"]["managedFields"] == json!([]);
-    let unknown = conform(res, value, stage, nulls)?;
+    let unknown = conform(res, value, base, stage, nulls)?;
     if forgets && let Some(meta) = crate::meta::metadata_mut(value) {
-        meta.insert("managedFields".to_owned(), json!([]));
+        meta.insert("managedFields", json!([]));
     }
     Ok(unknown)
 }
@@ -296,15 +304,21 @@ fn single_owner_references(value: &mut Value, stage: Stage) -> Option<String> {
 }
 
 /// Converts the fields to their types. Returns the paths of dropped fields.
-fn conform(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Result<Vec<String>> {
+fn conform(
+    res: &Resource,
+    value: &mut Value,
+    base: Option<&Value>,
+    stage: Stage,
+    nulls: Nulls,
+) -> Result<Vec<String>> {
     let cannot = |e: schema::DecodeError| {
         let what = format!("{} in version {:?}", res.kind, res.version);
         ApiError::bad_request(format!("{what} cannot be handled as a {}: {e}", res.kind))
     };
-    let unknown = if let Some(kind) = schema::of(res) {
+    let unknown = if let Some(kind) = res.schema {
         let unknown = match stage {
-            Stage::Merged => schema::conform_merged(kind, value),
-            Stage::Sent | Stage::Changed | Stage::Foreign => schema::conform(kind, value),
+            Stage::Merged => schema::conform_merged(kind, value, base),
+            Stage::Sent | Stage::Changed | Stage::Foreign => schema::conform_changed(kind, value, base),
         };
         unknown.map_err(cannot)?
     } else {
@@ -330,7 +344,12 @@ fn conform(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Res
             .into_iter()
             .map(|path| format!("metadata.{path}"))
             .collect();
-        if let Some(custom) = res.custom.as_ref().filter(|_| stage != Stage::Foreign) {
+        let is_same = base.is_some_and(|base| !registry::content_changed(base, value));
+        if let Some(custom) = res
+            .custom
+            .as_ref()
+            .filter(|_| stage != Stage::Foreign && !is_same)
+        {
             let unknown = custom.schema.admit(value, nulls == Nulls::Dropped);
             dropped.extend(unknown.map_err(|error| ApiError::bad_request(error.to_string()))?);
             whole_numbers(value);
@@ -443,10 +462,10 @@ fn check_kind(res: &Resource, value: &mut Value) -> Result<()> {
     let Some(map) = value.as_object_mut() else {
         return Err(not_an_object(res));
     };
-    map.insert("apiVersion".to_owned(), json!(expected));
-    map.insert("kind".to_owned(), json!(res.kind));
+    map.insert("apiVersion", json!(expected));
+    map.insert("kind", json!(res.kind));
     if map.get("metadata").is_none_or(Value::is_null) {
-        map.insert("metadata".to_owned(), json!({}));
+        map.insert("metadata", json!({}));
     }
     Ok(())
 }

@@ -351,7 +351,7 @@ impl Api {
         }
         let mut value = stored.clone();
         if let Some(map) = value.as_object_mut() {
-            map.insert("kind".to_owned(), res.kind.clone().into());
+            map.insert("kind", res.kind.clone().into());
         }
         registry::from_stored(res, &mut value);
         if let Some(custom) = &res.custom {

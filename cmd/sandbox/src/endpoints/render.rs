@@ -66,7 +66,7 @@ impl Form {
             Body::Object(value) if self.view == View::Object => line(value),
             Body::Object(value) => line(&self.shape(value)),
             Body::Stored(object) if self.is_raw(object) => {
-                let mut out = Vec::with_capacity(object.json.len() + 64);
+                let mut out = Vec::with_capacity(object.json().len() + 64);
                 self.raw(&mut out, object);
                 out.push(b'\n');
                 out
@@ -118,16 +118,17 @@ impl Form {
     }
 
     fn raw(&self, out: &mut Vec<u8>, object: &Object) {
-        out.extend_from_slice(
-            format!(
-                r#"{{"kind":{:?},"apiVersion":{:?},"#,
-                self.res.kind,
-                self.res.api_version()
-            )
-            .as_bytes(),
-        );
+        for part in [
+            r#"{"kind":""#,
+            &self.res.kind,
+            r#"","apiVersion":""#,
+            &self.res.api_version(),
+            r#"","#,
+        ] {
+            out.extend_from_slice(part.as_bytes());
+        }
         // The stored JSON is a non-empty object, so a field follows the opening brace.
-        out.extend_from_slice(object.json.get(1..).unwrap_or(b"}"));
+        out.extend_from_slice(object.json().get(1..).unwrap_or(b"}"));
     }
 
     /// Appends an item of a custom resource list, with `kind` and `apiVersion`.
@@ -180,7 +181,7 @@ impl Form {
                 ));
             }
         }
-        let size: usize = objects.iter().map(|o| o.json.len() + 64).sum();
+        let size: usize = objects.iter().map(|o| o.json().len() + 64).sum();
         let mut out = Vec::with_capacity(size + 128);
         let (kind, version) = (&self.res.list_kind, self.res.api_version());
         out.extend_from_slice(
@@ -195,7 +196,7 @@ impl Form {
                 self.item(&mut out, object);
             } else if self.is_raw(object) {
                 // Items of a built-in list omit `kind` and `apiVersion`.
-                out.extend_from_slice(&object.json);
+                out.extend_from_slice(object.json());
             } else {
                 let mut value = Api::served(&self.res, object).into_owned();
                 if let Some(map) = value.as_object_mut() {

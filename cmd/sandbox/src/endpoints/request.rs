@@ -1,5 +1,6 @@
 //! Parsing of request URLs: the resource path and the query parameters (`RequestInfo` of the API server).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use http::Uri;
@@ -30,22 +31,8 @@ impl Target {
     /// Parses a resource path. Returns `None` for other paths.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
-        let decoded: Option<Vec<String>> = path
-            .strip_prefix('/')?
-            .split('/')
-            .map(|s| {
-                percent_decode_str(s)
-                    .decode_utf8()
-                    .ok()
-                    .map(std::borrow::Cow::into_owned)
-            })
-            .collect();
-        let segments = decoded?;
-        // Names cannot contain a slash, not even an encoded one.
-        if segments.iter().any(|segment| segment.contains('/')) {
-            return None;
-        }
-        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let path = decoded(path.strip_prefix('/')?)?;
+        let segments: Vec<&str> = path.split('/').collect();
         let (group, version, mut rest) = match segments.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
@@ -86,6 +73,16 @@ impl Target {
             watch,
         })
     }
+}
+
+/// Decodes a path. Names cannot contain a slash, not even an encoded one.
+fn decoded(path: &str) -> Option<Cow<'_, str>> {
+    if !path.contains('%') {
+        return Some(Cow::Borrowed(path));
+    }
+    let decoded = percent_decode_str(path).decode_utf8().ok()?;
+    let slashes = |text: &str| text.matches('/').count();
+    (slashes(&decoded) == slashes(path)).then_some(decoded)
 }
 
 /// The query parameters of a request. Like the API server, it ignores unknown parameters.

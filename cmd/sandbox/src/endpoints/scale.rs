@@ -208,10 +208,10 @@ impl UpdatedObject for Scaling<'_> {
         check_kind(&wanted)?;
         let conform = match self.patch_type {
             Some(PatchType::Strategic | PatchType::Apply) => schema::conform_merged,
-            _ => schema::conform,
+            _ => schema::conform_changed,
         };
         if let Some(schema) = schema {
-            conform(schema, &mut wanted).map_err(|error| self.unfit(&error))?;
+            conform(schema, &mut wanted, None).map_err(|error| self.unfit(&error))?;
         }
         check_identity(call, &mut wanted)?;
         if self.applying.is_none() {
@@ -262,6 +262,7 @@ fn scale_resource() -> Resource {
         scale: None,
         collection: String::new(),
         stored_as: "autoscaling/v1".to_owned(),
+        schema: schema::builtin("autoscaling/v1", "Scale"),
         custom: None,
     }
 }

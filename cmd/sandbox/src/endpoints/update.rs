@@ -15,7 +15,7 @@ use crate::patch::{PatchError, PatchType};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::storage::{Object, StoreError};
-use crate::{fieldmanager, meta, patch, registry, schema};
+use crate::{fieldmanager, meta, patch, registry};
 
 /// Maximum number of attempts of an update that conflicts with concurrent writes.
 const ATTEMPTS: usize = 16;
@@ -134,7 +134,7 @@ impl Api {
         let dry_run = call.dry_run("PatchOptions")?;
         let validation = FieldValidation::of(call);
         let writer = self.writer(call, "PatchOptions", subresource)?;
-        let schema = schema::of(&call.res);
+        let schema = call.res.schema;
         let mut warnings = Vec::new();
         let produce = |current: &Value| {
             let mut patched = patch::apply(kind, current, &call.body, schema).map_err(refused)?;
@@ -159,8 +159,8 @@ impl Api {
                 _ if other_version.is_some() => Stage::Foreign,
                 _ => Stage::Changed,
             };
-            let mut decoded =
-                decode::object(&call.res, patched, wrong, validation, stage).map_err(|e| unfit(call, &e))?;
+            let decoded = decode::object(&call.res, patched, Some(current), wrong, validation, stage);
+            let mut decoded = decoded.map_err(|e| unfit(call, &e))?;
             warnings = decoded.warnings;
             create::check_namespace(&call.res, &call.namespace, &mut decoded.value)?;
             check_name(meta::name(&decoded.value), call.name())?;

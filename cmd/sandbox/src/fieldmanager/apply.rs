@@ -96,7 +96,7 @@ pub fn apply(
 
 /// Returns the entries of an object. If it has none, one manager owns all its fields.
 fn managers(res: &Resource, writer: &Writer, live: &Value, blank: &Value) -> Vec<Entry> {
-    let managed = entries::read(live["metadata"]["managedFields"].clone()).unwrap_or_default();
+    let managed = entries::read(&live["metadata"]["managedFields"]).unwrap_or_default();
     if managed.is_empty() {
         let before = Writer {
             manager: BEFORE_FIRST_APPLY.to_owned(),
@@ -161,7 +161,7 @@ impl State<'_> {
         mine.time = if *self.live == next {
             time
         } else {
-            Some(self.writer.time.clone())
+            Some(self.writer.time.as_str().into())
         };
         if !mine.fields.is_empty() {
             managed.push(mine);

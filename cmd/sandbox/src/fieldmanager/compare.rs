@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::fieldmanager::element;
-use crate::fieldmanager::fields::{Fields, node};
+use crate::fieldmanager::fields::{self, Fields, node};
 use crate::fieldmanager::shape::{Keys, Layout, Shape};
-use crate::json::{Map, Value};
+use crate::json::{Map, Text, Value};
 
 /// The difference between two states.
 #[derive(Debug, Default)]
@@ -75,18 +75,17 @@ fn below(
             if old.is_none_or(Map::is_empty) && new.is_none_or(Map::is_empty) {
                 return true;
             }
-            let names = new.into_iter().flat_map(Map::keys);
-            let gone = old.into_iter().flat_map(Map::keys);
-            let gone = gone.filter(|name| new.is_none_or(|new| !new.contains_key(*name)));
-            for name in names.chain(gone) {
-                let (inner, _) = shape.field(name).unwrap_or((Shape::Deduced, false));
-                let gone = new.is_none();
-                let (old, new) = (old.and_then(|o| o.get(name)), new.and_then(|n| n.get(name)));
-                if gone && old == Some(&Value::Null) {
+            let inner = |name| shape.field(name).map_or(Shape::Deduced, |(inner, _)| inner);
+            for (name, new) in new.into_iter().flatten() {
+                let old = old.and_then(|old| old.get(name));
+                child(inner(name), || element::field(name), old, Some(new), diff);
+            }
+            for (name, old) in old.into_iter().flatten() {
+                if new.is_none() && old.is_null() {
                     // The field was removed together with its parent.
                     insert(&mut diff.removed, || element::field(name), true, Map::new());
-                } else {
-                    child(inner, || element::field(name), old, new, diff);
+                } else if new.is_none_or(|new| !new.contains_key(name)) {
+                    child(inner(name), || element::field(name), Some(old), None, diff);
                 }
             }
         }
@@ -104,12 +103,16 @@ fn below(
 /// Compares one child. Most children are equal, so their elements are built only on a difference.
 fn child(
     shape: Shape<'_>,
-    element: impl Fn() -> String,
+    element: impl Fn() -> Text,
     old: Option<&Value>,
     new: Option<&Value>,
     diff: &mut Diff,
 ) {
     if old == new {
+        return;
+    }
+    if let (None, Some(new)) = (old, new) {
+        diff.added.insert(element(), added(shape, new).into());
         return;
     }
     let mut below = Diff::default();
@@ -124,7 +127,31 @@ fn child(
     insert(&mut diff.added, &element, mark == Mark::Added, below.added);
 }
 
-fn insert(set: &mut Fields, element: impl Fn() -> String, member: bool, below: Fields) {
+/// Returns the node of a new value and its children.
+fn added(shape: Shape<'_>, value: &Value) -> Fields {
+    let mut node = Fields::new();
+    match shape.layout(value) {
+        Layout::Leaf => {}
+        Layout::Object => {
+            for (name, value) in object(Some(value)).into_iter().flatten() {
+                let (inner, _) = shape.field(name).unwrap_or((Shape::Deduced, false));
+                fields::add_to_member(&mut node, element::field(name), added(inner, value));
+            }
+        }
+        Layout::Items(keys) => {
+            for (element, items) in indexed(shape, &keys, list(Some(value))) {
+                let below = match items.as_slice() {
+                    [item] => added(shape.item(), item),
+                    _ => Fields::new(),
+                };
+                fields::add_to_member(&mut node, element, below);
+            }
+        }
+    }
+    node
+}
+
+fn insert(set: &mut Fields, element: impl Fn() -> Text, member: bool, below: Fields) {
     if let Some(node) = node(member, below) {
         set.insert(element(), node);
     }
@@ -164,8 +191,8 @@ fn items(shape: Shape<'_>, keys: &Keys<'_>, old: &[Value], new: &[Value], diff: 
 }
 
 /// Indexes items by their elements. Items without an element are omitted.
-fn indexed<'v>(shape: Shape<'_>, keys: &Keys<'_>, items: &'v [Value]) -> BTreeMap<String, Vec<&'v Value>> {
-    let mut indexed: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
+fn indexed<'v>(shape: Shape<'_>, keys: &Keys<'_>, items: &'v [Value]) -> BTreeMap<Text, Vec<&'v Value>> {
+    let mut indexed: BTreeMap<Text, Vec<&Value>> = BTreeMap::new();
     for item in items {
         if let Ok(element) = shape.element(keys, item) {
             indexed.entry(element).or_default().push(item);

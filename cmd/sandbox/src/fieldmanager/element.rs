@@ -7,37 +7,42 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-use crate::json::{Text, Value};
+use crate::json::{self, Text, Value};
 
 /// Returns the element of a field or a map key.
-pub(super) fn field(name: &str) -> String {
-    format!("f:{name}")
+pub(super) fn field(name: &str) -> Text {
+    json::element(name)
 }
 
 /// Returns the element of a keyed list item. `keys` must be sorted by name.
-pub(super) fn keyed(keys: &[(&str, Value)]) -> String {
-    let mut text = String::from("k:{");
+pub(super) fn keyed(keys: &[(&str, Value)]) -> Text {
+    let mut text = Text::inline("k:{");
     for (n, (name, value)) in keys.iter().enumerate() {
         if n > 0 {
             text.push(',');
         }
-        let _ = write!(text, "{}:{}", escaped(&Value::from(*name)), escaped(value));
+        text.push('"');
+        text.push_str(name);
+        text.push_str("\":");
+        text.push_str(&escaped(value));
     }
     text.push('}');
     text
 }
 
 /// Returns the element of a set item.
-pub(super) fn value(value: &Value) -> String {
-    format!("v:{}", escaped(value))
+pub(super) fn value(value: &Value) -> Text {
+    ecow::eco_format!("v:{}", escaped(value))
 }
 
 /// Encodes a value as JSON, with the same escapes as the API server.
 fn escaped(value: &Value) -> String {
-    let text = value.to_string();
-    if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+    let mut text = Vec::new();
+    json::encode(&mut text, value);
+    let text = String::from_utf8(text).unwrap_or_default();
+    // 0xe2 is the first byte of the separators.
+    if !text.bytes().any(|byte| matches!(byte, b'<' | b'>' | b'&' | 0xe2)) {
         return text;
     }
     text.chars()
@@ -49,13 +54,13 @@ fn escaped(value: &Value) -> String {
 }
 
 /// Returns the canonical form of an element, or `None` if the type of the element is unknown.
-pub(super) fn canonical(element: &str) -> Result<Option<String>, String> {
+pub(super) fn canonical(element: &str) -> Result<Option<Text>, String> {
     let Some((kind, content)) = element.split_once(':').filter(|(kind, _)| kind.len() == 1) else {
         return Err(format!("missing colon: {element}"));
     };
     let wrong = |e: serde_json::Error| format!("parsing key as path element: {e}");
     Ok(match kind {
-        "f" => Some(element.to_owned()),
+        "f" => Some(element.into()),
         "v" => Some(value(&serde_json::from_str(content).map_err(wrong)?)),
         "k" => {
             let keys: BTreeMap<String, Value> = serde_json::from_str(content).map_err(wrong)?;
@@ -64,7 +69,7 @@ pub(super) fn canonical(element: &str) -> Result<Option<String>, String> {
         }
         "i" => {
             let index: i64 = content.parse().map_err(|_| format!("no index: {content}"))?;
-            Some(format!("i:{index}"))
+            Some(ecow::eco_format!("i:{index}"))
         }
         _ => None,
     })

@@ -2,7 +2,7 @@
 
 use crate::fieldmanager::fields;
 use crate::fieldmanager::fields::Fields;
-use crate::json::{Map, Value, json};
+use crate::json::{Map, Text, Value, json};
 
 /// The maximum number of entries with operation Update per object.
 const MAX_UPDATERS: usize = 10;
@@ -14,12 +14,12 @@ const ANCIENT: &str = "ancient-changes";
 /// One entry of `managedFields`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
-    pub manager: String,
+    pub manager: Text,
     /// Whether the operation is Apply; otherwise it is Update.
     pub applied: bool,
-    pub api_version: String,
-    pub subresource: String,
-    pub time: Option<String>,
+    pub api_version: Text,
+    pub subresource: Text,
+    pub time: Option<Text>,
     pub fields: Fields,
 }
 
@@ -37,12 +37,12 @@ impl Entry {
     }
 
     /// Returns the identity of a manager, by which conflicts are sorted in messages.
-    pub(super) fn identity(&self) -> (String, &'static str, String, String) {
+    pub(super) fn identity(&self) -> (Text, &'static str, Text, Text) {
         let version = if self.applied { "" } else { &self.api_version };
         (
             self.manager.clone(),
             self.operation(),
-            version.to_owned(),
+            version.into(),
             self.subresource.clone(),
         )
     }
@@ -61,12 +61,10 @@ impl Entry {
 }
 
 /// Decodes stored entries, or entries sent by a client.
-pub(super) fn read(list: Value) -> Result<Vec<Entry>, String> {
-    let Value::Array(list) = list else {
-        return Ok(Vec::new());
-    };
+pub(super) fn read(list: &Value) -> Result<Vec<Entry>, String> {
+    let list = list.as_array().unwrap_or_default();
     let mut entries: Vec<Entry> = Vec::with_capacity(list.len());
-    for (at, entry) in list.into_iter().enumerate() {
+    for (at, entry) in list.iter().enumerate() {
         let entry = read_one(at, entry)?;
         match entries.iter_mut().find(|known| known.is_of(&entry)) {
             Some(known) => *known = entry,
@@ -76,12 +74,13 @@ pub(super) fn read(list: Value) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-fn read_one(at: usize, mut entry: Value) -> Result<Entry, String> {
-    let fields = match entry.get_mut("fieldsV1").map(Value::take) {
-        Some(Value::Object(fields)) => fields,
-        _ => Fields::new(),
+fn read_one(at: usize, entry: &Value) -> Result<Entry, String> {
+    let fields = entry["fieldsV1"].as_object().cloned().unwrap_or_default();
+    let some_text = |field: &str| match &entry[field] {
+        Value::String(text) => Some(text.clone()),
+        _ => None,
     };
-    let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+    let text = |field: &str| some_text(field).unwrap_or_default();
     let applied = match entry["operation"].as_str() {
         Some("Apply") => true,
         Some("Update") => false,
@@ -105,7 +104,7 @@ fn read_one(at: usize, mut entry: Value) -> Result<Entry, String> {
         applied,
         api_version,
         subresource: text("subresource"),
-        time: entry["time"].as_str().map(str::to_owned),
+        time: some_text("time"),
         fields,
     })
 }
@@ -120,34 +119,28 @@ pub(super) fn normalize(entries: &mut [Entry]) -> Result<(), String> {
 
 /// Encodes entries for storage.
 pub(super) fn write(mut entries: Vec<Entry>) -> Value {
-    entries.sort_by(|a, b| {
-        let key = |e: &Entry| {
-            (
-                e.operation(),
-                e.time.clone().unwrap_or_default(),
-                e.manager.clone(),
-                e.api_version.clone(),
-                e.subresource.clone(),
-            )
-        };
-        key(a).cmp(&key(b))
+    entries.sort_by_cached_key(|e| {
+        let time = e.time.clone().unwrap_or_default();
+        let (manager, subresource) = (e.manager.clone(), e.subresource.clone());
+        (e.operation(), time, manager, e.api_version.clone(), subresource)
     });
     entries
         .into_iter()
         .map(|entry| {
+            let operation = entry.operation();
             let mut out = Map::new();
-            out.insert("operation".to_owned(), entry.operation().into());
-            out.insert("apiVersion".to_owned(), entry.api_version.into());
-            out.insert("fieldsType".to_owned(), "FieldsV1".into());
-            out.insert("fieldsV1".to_owned(), entry.fields.into());
+            out.insert("apiVersion", entry.api_version.into());
+            out.insert("fieldsType", "FieldsV1".into());
+            out.insert("fieldsV1", entry.fields.into());
             if !entry.manager.is_empty() {
-                out.insert("manager".to_owned(), entry.manager.into());
+                out.insert("manager", entry.manager.into());
             }
+            out.insert("operation", operation.into());
             if !entry.subresource.is_empty() {
-                out.insert("subresource".to_owned(), entry.subresource.into());
+                out.insert("subresource", entry.subresource.into());
             }
             if let Some(time) = entry.time {
-                out.insert("time".to_owned(), time.into());
+                out.insert("time", time.into());
             }
             Value::Object(out)
         })
@@ -174,7 +167,7 @@ pub(super) fn cap(entries: &mut Vec<Entry>) {
         };
         let merged = entries.remove(at);
         let bucket = &mut entries[first];
-        ANCIENT.clone_into(&mut bucket.manager);
+        bucket.manager = ANCIENT.into();
         bucket.subresource.clear();
         bucket.time = merged.time;
         fields::add(&mut bucket.fields, merged.fields);

@@ -18,9 +18,17 @@ pub(super) fn node(member: bool, mut below: Fields) -> Option<Value> {
         return member.then(|| Value::Object(Map::new()));
     }
     if member {
-        below.insert(SELF.to_owned(), Value::Object(Map::new()));
+        below.insert(SELF, Value::Object(Map::new()));
     }
     Some(Value::Object(below))
+}
+
+/// Adds a child to a node that is a field of the set.
+pub(super) fn add_to_member(node: &mut Fields, element: Text, child: Fields) {
+    if node.is_empty() {
+        node.insert(SELF, Value::Object(Map::new()));
+    }
+    node.insert(element, child.into());
 }
 
 /// Reports whether the path of a node is in the set.
@@ -145,7 +153,7 @@ pub(super) fn one(path: &[&str]) -> Fields {
     let mut leaf = Value::Object(Map::new());
     for element in path.iter().rev() {
         set = Map::new();
-        set.insert((*element).to_owned(), leaf);
+        set.insert(*element, leaf);
         leaf = Value::Object(set.clone());
     }
     set
@@ -189,7 +197,7 @@ pub(super) fn canonical(set: &Fields) -> Result<Fields, String> {
             return Err(format!("expected an object at {element:?}"));
         };
         if element == SELF {
-            clean.insert(SELF.to_owned(), Value::Object(Map::new()));
+            clean.insert(SELF, Value::Object(Map::new()));
         } else if let Some(element) = crate::fieldmanager::element::canonical(element)? {
             clean.insert(element, Value::Object(canonical(node)?));
         }

@@ -6,7 +6,7 @@ use crate::fieldmanager::compare::{list, object};
 use crate::fieldmanager::fields::Fields;
 use crate::fieldmanager::shape::{Keys, Layout, Shape};
 use crate::fieldmanager::{element, fields};
-use crate::json::{Map, Value, json};
+use crate::json::{Map, Text, Value, json};
 
 /// Merges the configuration into the live object. Both must be valid: their list items have unique keys.
 pub(super) fn merge(shape: Shape<'_>, live: &Value, config: &Value) -> Value {
@@ -42,12 +42,12 @@ fn merge_fields(shape: Shape<'_>, live: Option<&Map>, config: Option<&Map>) -> M
 
 /// Merges list items. Items of the configuration keep its order; the other items keep their positions where possible.
 fn merge_items(shape: Shape<'_>, keys: &Keys<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
-    let elements = |items: &[Value]| -> Vec<String> {
+    let elements = |items: &[Value]| -> Vec<Text> {
         let element = |item| shape.element(keys, item).unwrap_or_default();
         items.iter().map(element).collect()
     };
     let (left, right) = (elements(live), elements(config));
-    let wanted: BTreeSet<&str> = right.iter().map(String::as_str).collect();
+    let wanted: BTreeSet<&str> = right.iter().map(Text::as_str).collect();
     // A duplicate item is not merged: the applied item replaces it.
     let mut present: BTreeMap<&str, Option<&Value>> = BTreeMap::new();
     for (element, item) in left.iter().zip(live) {
@@ -63,14 +63,14 @@ fn merge_items(shape: Shape<'_>, keys: &Keys<'_>, live: &[Value], config: &[Valu
     };
     let mut shared = right
         .iter()
-        .map(String::as_str)
+        .map(Text::as_str)
         .filter(|element| present.contains_key(element));
     let mut next = shared.next();
     let mut done: BTreeSet<&str> = BTreeSet::new();
     let (mut l, mut r) = (0, 0);
     let mut out = Vec::with_capacity(live.len().max(config.len()));
     loop {
-        match (left.get(l).map(String::as_str), right.get(r).map(String::as_str)) {
+        match (left.get(l).map(Text::as_str), right.get(r).map(Text::as_str)) {
             (None, None) => return out,
             (Some(element), Some(other)) if element == other => {
                 done.insert(element);

@@ -52,10 +52,10 @@ impl Writer {
             &self.manager
         };
         Entry {
-            manager: manager.to_owned(),
+            manager: manager.into(),
             applied,
-            api_version: res.api_version(),
-            subresource: self.subresource.to_owned(),
+            api_version: res.api_version().into(),
+            subresource: self.subresource.into(),
             time: None,
             fields: Fields::new(),
         }
@@ -79,8 +79,10 @@ pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Val
     }
     managed.retain(|entry| is_of_group(res, entry));
     let blank = old.is_none().then(|| shape::blank(res));
-    let old = old.or(blank.as_deref()).unwrap_or(&Value::Null);
-    let entries = updated(res, writer, old, new, managed);
+    let mut old = old.or(blank.as_deref()).cloned().unwrap_or_default();
+    // The new object has no managers at this point.
+    meta::set(&mut old, "managedFields", Value::Null);
+    let entries = updated(res, writer, &old, new, managed);
     // As on the API server, a write succeeds even if its fields cannot be recorded.
     if res.custom.is_none() || !entries::are_too_deep(&entries) {
         meta::set(new, "managedFields", entries::write(entries));
@@ -112,17 +114,17 @@ fn is_of_group(res: &Resource, entry: &Entry) -> bool {
 /// Returns the entries before the write. A client may replace them, but an omitted list keeps the stored entries, and so
 /// does a write to a subresource.
 fn present(writer: &Writer, live: &Value, claimed: Option<Value>) -> Vec<Entry> {
-    let stored = || entries::read(live.clone()).unwrap_or_default();
+    let stored = || entries::read(live).unwrap_or_default();
     let claimed = match claimed {
         // Most writes send the entries back unchanged and need no copy.
-        Some(same) if same == *live => return entries::read(same).unwrap_or_default(),
+        Some(same) if same == *live => return entries::read(&same).unwrap_or_default(),
         Some(claimed) if writer.subresource.is_empty() => claimed,
         _ => return stored(),
     };
     if entries::is_reset(&claimed) {
         return Vec::new();
     }
-    let read = entries::read(claimed).and_then(|mut read| {
+    let read = entries::read(&claimed).and_then(|mut read| {
         entries::normalize(&mut read)?;
         Ok(read)
     });
@@ -154,7 +156,7 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
     reset::strip(&mut own);
     if !own.is_empty() {
         let mine = Entry {
-            time: Some(writer.time.clone()),
+            time: Some(writer.time.as_str().into()),
             fields: own,
             ..writer.entry(res, false)
         };
@@ -182,7 +184,7 @@ fn changes(res: &Resource, writer: &Writer, old: &Value, new: &Value) -> compare
 
 /// Checks that `managedFields` can be decoded. The error gives the reason.
 pub fn check(managers: &Value) -> Result<(), String> {
-    entries::read(managers.clone()).map(drop)
+    entries::read(managers).map(drop)
 }
 
 /// Reports whether two states differ only in the timestamps of their managers. Such a write is a no-op.

@@ -20,10 +20,10 @@ fn path(paths: &Scale) -> Vec<String> {
 #[must_use]
 pub fn to_scale(paths: &Scale, managed: &Value) -> Value {
     let path = path(paths);
-    let mut of_scale = entries::read(managed.clone()).unwrap_or_default();
+    let mut of_scale = entries::read(managed).unwrap_or_default();
     of_scale.retain(|entry| fields::contains(&entry.fields, &path));
     for entry in &mut of_scale {
-        VERSION.clone_into(&mut entry.api_version);
+        entry.api_version = VERSION.into();
         entry.fields = fields::one(&REPLICAS);
     }
     entries::write(of_scale)
@@ -35,9 +35,9 @@ pub fn from_scale(res: &Resource, paths: &Scale, managed: &Value, scale: &Value)
     let path = path(paths);
     let borrowed: Vec<&str> = path.iter().map(String::as_str).collect();
     let replicas = fields::one(&borrowed);
-    let mut of_scale = entries::read(scale.clone()).unwrap_or_default();
+    let mut of_scale = entries::read(scale).unwrap_or_default();
     let mut all: Vec<Entry> = Vec::new();
-    for mut entry in entries::read(managed.clone()).unwrap_or_default() {
+    for mut entry in entries::read(managed).unwrap_or_default() {
         if fields::contains(&entry.fields, &path) {
             let before = of_scale.len();
             of_scale.retain(|other| !other.is_of(&entry));
@@ -52,7 +52,7 @@ pub fn from_scale(res: &Resource, paths: &Scale, managed: &Value, scale: &Value)
     of_scale.retain(|entry| fields::contains(&entry.fields, &REPLICAS));
     // Like the API server, these entries have no timestamp.
     all.extend(of_scale.into_iter().map(|entry| Entry {
-        api_version: res.api_version(),
+        api_version: res.api_version().into(),
         time: None,
         fields: replicas.clone(),
         ..entry

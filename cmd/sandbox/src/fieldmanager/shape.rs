@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::fieldmanager::lists::Topology;
 use crate::fieldmanager::{element, lists};
-use crate::json::{Map, Value, json};
+use crate::json::{Map, Text, Value, json};
 use crate::resource::Resource;
 use crate::schema::{Field, Type, TypeRef};
 use crate::{registry, schema};
@@ -54,7 +54,7 @@ pub(super) enum Keys<'a> {
 
 /// Returns the shape of a kind.
 pub(super) fn of(res: &Resource) -> Shape<'_> {
-    if let Some(kind) = schema::of(res) {
+    if let Some(kind) = res.schema {
         return Shape::Object(kind);
     }
     match res.custom.as_ref().and_then(|custom| custom.openapi.as_ref()) {
@@ -118,7 +118,7 @@ impl<'a> Shape<'a> {
     }
 
     /// Returns the element of an item, or the reason why it has none.
-    pub(super) fn element(self, keys: &Keys<'_>, item: &Value) -> Result<String, String> {
+    pub(super) fn element(self, keys: &Keys<'_>, item: &Value) -> Result<Text, String> {
         let Keys::Fields(names) = keys else {
             return match item {
                 Value::Object(_) => {
@@ -141,7 +141,7 @@ impl<'a> Shape<'a> {
         let values: Vec<(&str, Value)> = names
             .iter()
             .filter_map(|name| {
-                let value = map.get(&**name).cloned().or_else(|| self.key_default(name))?;
+                let value = map.get(name).cloned().or_else(|| self.key_default(name))?;
                 Some((&**name, value))
             })
             .collect();
@@ -251,7 +251,7 @@ fn custom_layout<'a>(schema: &'a Value, value: &Value) -> Layout<'a> {
 /// The object is cached for each built-in kind.
 pub(super) fn blank(res: &Resource) -> Arc<Value> {
     static BLANKS: RwLock<BTreeMap<&str, Arc<Value>>> = RwLock::new(BTreeMap::new());
-    let Some(schema) = schema::of(res) else {
+    let Some(schema) = res.schema else {
         return Arc::new(json!({"apiVersion": res.api_version(), "kind": res.kind}));
     };
     let key = schema.name();
@@ -314,12 +314,12 @@ fn new_blank(res: &Resource) -> Value {
     };
     blank["metadata"] = json!({});
     for section in ["spec", "status"] {
-        let has = schema::of(res).is_some_and(|k| k.field(section).is_some());
+        let has = res.schema.is_some_and(|k| k.field(section).is_some());
         if has && blank[section].is_null() {
             blank[section] = json!({});
         }
     }
-    registry::complete(res, &mut blank);
+    registry::complete(res, &mut blank, None);
     blank["apiVersion"] = res.api_version().into();
     blank["kind"] = res.kind.as_str().into();
     blank

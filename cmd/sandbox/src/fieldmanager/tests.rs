@@ -83,7 +83,8 @@ fn small_change_yields_small_diff() {
     let pods = resource("Pod");
     let old = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let mut new = old.clone();
-    new["spec"]["containers"][0]["image"] = "j".into();
+    let containers = new["spec"]["containers"].as_array_mut().expect("a list");
+    containers.make_mut()[0]["image"] = "j".into();
     let diff = compare::compare(shape::of(&pods), Some(&old), Some(&new));
     let expected = json!({"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {"f:image": {}}}}});
     assert_eq!(Value::Object(diff.modified), expected);

@@ -7,7 +7,7 @@ use crate::field::json_type;
 use crate::fieldmanager::element;
 use crate::fieldmanager::lists::Topology;
 use crate::fieldmanager::shape::{Keys, Layout, Shape};
-use crate::json::Value;
+use crate::json::{Text, Value};
 use crate::schema::Type;
 
 /// The treatment of duplicate items in keyed lists.
@@ -83,7 +83,7 @@ fn items(shape: Shape<'_>, value: &Value, path: &str, repeated: Repeated, errors
     }
 }
 
-fn element_of(shape: Shape<'_>, keys: &Keys<'_>, item: &Value) -> Result<String, String> {
+fn element_of(shape: Shape<'_>, keys: &Keys<'_>, item: &Value) -> Result<Text, String> {
     shape.element(keys, item)
 }
 

@@ -33,7 +33,6 @@ to_json! {
     Cow<'_, str> => |it| Value::String((&**it).into()),
     bool => |it| Value::Bool(*it),
     f64 => |it| Number::from_f64(*it).map_or(Value::Null, Value::Number),
-    serde_json::Value => |it| Value::from(it.clone()),
 }
 
 macro_rules! from {

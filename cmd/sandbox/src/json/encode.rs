@@ -42,9 +42,19 @@ pub(crate) fn key(out: &mut Vec<u8>, name: &str) {
 
 fn string(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
-    let (chunks, rest) = bytes.as_chunks::<8>();
-    let is_plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
-    if !(chunks.iter().all(|chunk| is_plain_chunk(*chunk)) && rest.iter().all(is_plain)) {
+    // The last eight bytes may overlap the ones before them.
+    let is_plain = match bytes.last_chunk::<8>() {
+        Some(last) => bytes
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .chain([last])
+            .all(|chunk| is_plain_chunk(*chunk)),
+        None => bytes
+            .iter()
+            .all(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\'),
+    };
+    if !is_plain {
         return serialize(out, text);
     }
     out.reserve(bytes.len() + 2);

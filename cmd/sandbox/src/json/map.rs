@@ -1,26 +1,37 @@
 //! Objects with copy on write, sorted by key.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::LazyLock;
 
-use ecow::EcoVec;
+use ecow::{EcoVec, eco_format};
+use foldhash::fast::FixedState;
 
 use super::{Text, Value};
 use crate::generated;
 
-/// The names of fields of the built-in kinds that are too long to be stored in place. All keys with one of them share it.
-static NAMES: LazyLock<HashMap<&'static str, Text>> = LazyLock::new(|| {
+/// A map that is only read by key: its order is not that of the keys.
+#[expect(clippy::disallowed_types, reason = "a lookup does not depend on the order")]
+pub(crate) type Lookup<T> = std::collections::HashMap<&'static str, T, FixedState>;
+
+/// The names of the fields of the built-in kinds as keys, and as elements of field sets (`f:name`). All keys with one of
+/// these names share it.
+static NAMES: LazyLock<Lookup<[Text; 2]>> = LazyLock::new(|| {
     let fields = generated::types().values().flat_map(|ty| &ty.fields);
-    let long = fields.filter(|field| Text::try_inline(field.name).is_none());
-    long.map(|field| (field.name, field.name.into())).collect()
+    let texts = |name| [Text::from(name), eco_format!("f:{name}")];
+    fields.map(|field| (field.name, texts(field.name))).collect()
 });
 
 /// Returns the text of a key.
 pub(crate) fn key(name: &str) -> Text {
     Text::try_inline(name)
-        .or_else(|| NAMES.get(name).cloned())
+        .or_else(|| NAMES.get(name).map(|[key, _]| key.clone()))
         .unwrap_or_else(|| name.into())
+}
+
+/// Returns the text of an element of a field set.
+pub(crate) fn element(name: &str) -> Text {
+    let known = NAMES.get(name).map(|[_, element]| element.clone());
+    known.unwrap_or_else(|| eco_format!("f:{name}"))
 }
 
 /// A JSON object; a clone shares it, and the first change copies its members, which share their content.
@@ -34,15 +45,23 @@ impl Map {
         Self(EcoVec::new())
     }
 
-    fn find(&self, key: &str) -> Result<usize, usize> {
-        /// Up to here comparing the lengths of keys is cheaper than comparing their order.
+    /// Returns the index of a key.
+    fn position(&self, key: &str) -> Option<usize> {
+        /// Up to this length comparing the lengths of keys is cheaper than comparing their order.
         const SMALL: usize = 16;
-        if self.len() <= SMALL
-            && let Some(at) = self.0.iter().position(|(name, _)| name.as_str() == key)
-        {
-            return Ok(at);
+        if self.len() <= SMALL {
+            return self.0.iter().position(|(name, _)| name.as_str() == key);
         }
+        self.find(key).ok()
+    }
+
+    /// Returns the index of a key, or the index at which to insert it.
+    fn find(&self, key: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(name, _)| name.as_str().cmp(key))
+    }
+
+    fn is_after_all(&self, key: &str) -> bool {
+        self.0.last().is_none_or(|(last, _)| last.as_str() < key)
     }
 
     fn at(&mut self, at: usize) -> Option<&mut Value> {
@@ -70,26 +89,26 @@ impl Map {
     /// Returns the value of a key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
-        let at = self.find(key).ok()?;
+        let at = self.position(key)?;
         self.0.get(at).map(|(_, value)| value)
     }
 
     /// Returns the value of a key for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        let at = self.find(key).ok()?;
+        let at = self.position(key)?;
         self.at(at)
     }
 
     /// Reports whether the object has the key.
     #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
-        self.find(key).is_ok()
+        // Most bodies are sorted.
+        !self.is_after_all(key) && self.position(key).is_some()
     }
 
     /// Sets the value of a key. Returns the previous value.
     pub fn insert(&mut self, key: impl Into<Text> + AsRef<str>, value: Value) -> Option<Value> {
-        // Parsed objects are mostly sorted.
-        if self.0.last().is_none_or(|(last, _)| last.as_str() < key.as_ref()) {
+        if self.is_after_all(key.as_ref()) {
             self.0.push((key.into(), value));
             return None;
         }
@@ -104,7 +123,7 @@ impl Map {
 
     /// Removes a key. Returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        let at = self.find(key).ok()?;
+        let at = self.position(key)?;
         Some(self.0.remove(at).1)
     }
 

@@ -11,6 +11,8 @@ mod encode;
 mod index;
 mod macros;
 mod map;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
@@ -20,7 +22,7 @@ pub(crate) use convert::ToJson;
 pub(crate) use encode::{encode, key as encode_key};
 pub(crate) use macros::json;
 pub use map::Map;
-pub(crate) use map::key;
+pub(crate) use map::{Lookup, element, key};
 pub use serde_json::Number;
 
 /// An immutable string. A short one is stored in place; a clone shares a long one.
@@ -46,8 +48,6 @@ pub enum Value {
     /// An object, sorted by key.
     Object(Map),
 }
-
-static NULL: Value = Value::Null;
 
 macro_rules! number {
     ($is:ident, $as:ident, $ty:ty) => {
@@ -136,11 +136,14 @@ impl Value {
     /// Returns the value at a JSON pointer, such as `/spec/containers/0`.
     #[must_use]
     pub fn pointer(&self, pointer: &str) -> Option<&Self> {
-        pointer.split('/').skip(1).try_fold(self, |value, part| match value {
-            Self::Array(items) => items.get(part.parse::<usize>().ok()?),
-            value if part.contains('~') => value.get(part.replace("~1", "/").replace("~0", "~")),
-            value => value.get(part),
-        })
+        pointer
+            .split('/')
+            .skip(1)
+            .try_fold(self, |value, part| match value {
+                Self::Array(items) => items.get(part.parse::<usize>().ok()?),
+                value if part.contains('~') => value.get(&part.replace("~1", "/").replace("~0", "~")),
+                value => value.get(part),
+            })
     }
 
     /// Decodes the value as a type.

@@ -98,11 +98,11 @@ fn place(text: &str) -> Value {
         "time" | "micro-time" => json!({"type": "string", "format": "date-time"}),
         "int32" | "int64" => json!({"type": "integer", "format": text}),
         "number" => json!({"type": "number", "format": "double"}),
-        name => match generated::types().get(name) {
-            Some(ty) => json!({"$ref": format!("#/definitions/{}", ty.name)}),
-            // Version 2 does not support alternatives.
-            None => json!({}),
-        },
+        // Version 2 does not support alternatives.
+        name => generated::types().get(name).map_or_else(
+            || json!({}),
+            |ty| json!({"$ref": format!("#/definitions/{}", ty.name)}),
+        ),
     }
 }
 
@@ -116,7 +116,7 @@ pub(super) fn to_v3(name: &str, schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(map) = schema.as_object_mut() {
         map.remove("type");
-        map.insert("oneOf".to_owned(), either);
+        map.insert("oneOf", either);
     }
     schema
 }
@@ -146,7 +146,7 @@ fn walk_v3(schema: &Value) -> Value {
                     return reference;
                 }
                 out.remove("$ref");
-                out.insert("allOf".to_owned(), json!([reference]));
+                out.insert("allOf", json!([reference]));
             }
             Value::Object(out)
         }

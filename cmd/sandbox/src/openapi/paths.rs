@@ -204,7 +204,7 @@ fn path_item(
     let shared = shared.map(|name| version.parameter(name, "query"));
     let in_path = in_path.iter().map(|name| version.parameter(name, "path"));
     let parameters = in_path.chain(shared).collect();
-    item.insert("parameters".to_owned(), parameters);
+    item.insert("parameters", parameters);
     Value::Object(item)
 }
 

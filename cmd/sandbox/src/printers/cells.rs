@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use crate::json::{Text, Value};
+use crate::json::{Map, Text, Value};
 use crate::printers::columns::Cell::{self, At, Number, Of};
 use crate::printers::duration::{human, parse};
 use crate::printers::read::{condition, count, flag, int, list, scalar, terminating, text, text_or};
@@ -206,7 +206,7 @@ fn claim_class(claim: &Value) -> String {
 /// Formats used and hard amounts of a quota, either of its limits or of all other resources.
 fn quota(quota: &Value, limits: bool) -> String {
     let hard = quota.pointer("/status/hard").and_then(Value::as_object);
-    let names: BTreeSet<&Text> = hard.into_iter().flat_map(|map| map.keys()).collect();
+    let names: BTreeSet<&Text> = hard.into_iter().flat_map(Map::keys).collect();
     let amount = |of: &str, name: &str| {
         let key = name.replace('~', "~0").replace('/', "~1");
         scalar(quota, &format!("/status/{of}/{key}")).unwrap_or_else(|| "0".to_owned())

@@ -125,12 +125,10 @@ fn table(
         (Some(custom), _) => Printer::Custom(custom::Columns::new(&custom.columns)),
         (None, _) => Printer::BuiltIn(columns::of_kind(&res.group, &res.kind)),
     };
-    let metadata = list_meta.unwrap_or_else(|| match items {
-        [only] => match only.pointer("/metadata/resourceVersion") {
-            Some(version) => json!({"resourceVersion": version}),
-            None => json!({}),
-        },
-        _ => json!({}),
+    let metadata = list_meta.unwrap_or_else(|| {
+        let only = items.first().filter(|_| items.len() == 1);
+        let version = only.and_then(|only| only.pointer("/metadata/resourceVersion"));
+        version.map_or_else(|| json!({}), |version| json!({"resourceVersion": version}))
     });
     let rows: Vec<Value> = items.iter().map(|item| row(&printer, item, options)).collect();
     json!({

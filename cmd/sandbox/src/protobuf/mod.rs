@@ -83,8 +83,8 @@ pub fn decode(body: &[u8], default: (&str, &str)) -> Result<Value> {
     let schema = schema.ok_or_else(unknown)?;
     let mut object = message(schema, raw)?;
     if let Some(map) = object.as_object_mut() {
-        map.insert("apiVersion".to_owned(), api_version.into());
-        map.insert("kind".to_owned(), kind.into());
+        map.insert("apiVersion", api_version.into());
+        map.insert("kind", kind.into());
     }
     Ok(object)
 }

@@ -77,7 +77,7 @@ pub(crate) fn rules_of(kind: &str) -> &'static Rules {
 }
 
 /// Reports whether two versions differ outside of their metadata.
-pub(super) fn content_changed(old: &Value, new: &Value) -> bool {
+pub(crate) fn content_changed(old: &Value, new: &Value) -> bool {
     !content(old).eq(content(new))
 }
 

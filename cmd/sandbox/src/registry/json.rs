@@ -3,7 +3,7 @@
 //! Reads never fail: a field that is missing or of another type reads as the zero value, which is how the API treats an
 //! absent optional field. Writes to something that is not an object do nothing.
 
-use crate::json::{Map, Value};
+use crate::json::{self, Map, Value};
 
 /// The text, or the empty string.
 pub(crate) fn text(value: &Value) -> &str {
@@ -55,7 +55,7 @@ pub(crate) fn set(parent: &mut Value, key: &str, value: impl Into<Value>) {
     if let Some(map) = parent.as_object_mut() {
         match value.into() {
             Value::Null => map.remove(key),
-            value => map.insert(key.to_owned(), value),
+            value => map.insert(json::key(key), value),
         };
     }
 }

@@ -1,6 +1,7 @@
 //! Object metadata: the rules of every kind, as upstream's `ValidateObjectMeta` has them.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use crate::field::{FieldError, Report as _};
 use crate::json::Value;
@@ -173,9 +174,8 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Vec<FieldEr
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
     ] {
-        errors.extend(immutable(&old[key], &new[key], &format!("metadata.{key}")));
+        errors.extend(immutable(&old[key], &new[key], format_args!("metadata.{key}")));
     }
-    validate_maps_and_owners(new, errors);
 }
 
 fn validate_no_new_finalizers(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
@@ -192,9 +192,9 @@ fn validate_no_new_finalizers(old: &Value, new: &Value, errors: &mut Vec<FieldEr
 }
 
 /// Returns an error if an immutable field changes.
-pub(crate) fn immutable(old: &Value, new: &Value, path: &str) -> Option<FieldError> {
+pub(crate) fn immutable(old: &Value, new: &Value, path: impl fmt::Display) -> Option<FieldError> {
     (!crate::registry::json::same(old, new))
-        .then(|| FieldError::invalid(path, new.clone(), "field is immutable"))
+        .then(|| FieldError::invalid(path.to_string(), new.clone(), "field is immutable"))
 }
 
 /// Returns an error if an integer is negative.

@@ -47,6 +47,7 @@ pub(crate) use rules::{Rules, rules_of};
 pub(crate) use fields::{
     has_own as has_selectable_fields, supports as supports_field, value as selectable_field,
 };
+pub(crate) use generic::content_changed;
 pub(crate) use pod::tolerate_node_trouble;
 pub(crate) use service::addresses as service_addresses;
 pub(crate) use shape::complete;
@@ -61,14 +62,18 @@ pub enum Propagation {
     Background,
 }
 
-/// Fills in what the server fills in while it decodes an object.
-pub fn default(res: &Resource, obj: &mut Value) {
-    if res.custom.is_none() {
-        // First what is always there, so that a body without a spec gets the defaults of an empty one.
-        shape::complete(res, obj);
-        declarative::default(res, obj);
-        (rules_of(res).default)(obj);
+/// Sets the fields that the server sets while it decodes an object, which was made from `base`, if that is given.
+pub fn default(res: &Resource, obj: &mut Value, base: Option<&Value>) {
+    // Defaults depend on the content and the labels.
+    let is_same =
+        |base: &Value| !content_changed(base, obj) && base["metadata"]["labels"] == obj["metadata"]["labels"];
+    if res.custom.is_some() || base.is_some_and(is_same) {
+        return;
     }
+    // First what is always there, so that a body without a spec gets the defaults of an empty one.
+    shape::complete(res, obj, base);
+    declarative::default(res, obj, base);
+    (rules_of(res).default)(obj);
 }
 
 /// Clears and sets what clients may not choose when they create. Name and uid must be known by now.
@@ -81,7 +86,7 @@ pub fn prepare_create(res: &Resource, obj: &mut Value) {
             json::set(obj, "status", Map::new());
         }
         (rules.create)(obj);
-        shape::complete(res, obj);
+        shape::complete(res, obj, None);
     }
     if rules.generation.is_some() {
         meta::first_generation(obj);
@@ -97,7 +102,7 @@ pub fn prepare_update(res: &Resource, old: &Value, new: &mut Value) {
     }
     if res.custom.is_none() {
         (rules.update)(old, new);
-        shape::complete(res, new);
+        shape::complete(res, new, Some(old));
     }
     if rules.generation.is_some_and(|changed| changed(old, new)) {
         meta::next_generation(old, new);
@@ -113,20 +118,20 @@ pub fn prepare_status(res: &Resource, old: &Value, new: &mut Value) {
     meta::keep_system_fields(old, new);
     json::keep(old, new, "spec");
     (rules_of(res).status)(old, new);
-    shape::complete(res, new);
+    shape::complete(res, new, Some(old));
 }
 
 /// Keeps what an update of a namespace's finalize endpoint may not touch.
 pub fn prepare_finalize(res: &Resource, old: &Value, new: &mut Value) {
     meta::keep_system_fields(old, new);
     json::keep(old, new, "status");
-    shape::complete(res, new);
+    shape::complete(res, new, Some(old));
 }
 
 /// Keeps everything of a pod but its ephemeral containers, and counts the generation.
 pub fn prepare_ephemeral_containers(res: &Resource, old: &Value, new: &mut Value) {
     pod::ephemeral::prepare(old, new);
-    shape::complete(res, new);
+    shape::complete(res, new, Some(old));
     if Rules::spec_changed(old, new) {
         meta::next_generation(old, new);
     }
@@ -164,7 +169,7 @@ pub fn validate_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldErr
     let rules = rules_of(res);
     let mut errors = validate_metadata_update(res, old, new, rules.name_on_update);
     // Content that did not change was valid when it was stored.
-    if generic::content_changed(old, new) {
+    if content_changed(old, new) {
         declarative::validate(res, new, &mut errors);
         (rules.validate)(new, &mut errors);
         (rules.validate_update)(old, new, &mut errors);

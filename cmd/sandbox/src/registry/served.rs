@@ -11,7 +11,7 @@ use crate::resource::Resource;
 #[derive(Debug, Clone)]
 pub struct ServedResources {
     resources: Arc<Vec<Arc<Resource>>>,
-    by_path: Arc<BTreeMap<(String, String, String), Arc<Resource>>>,
+    by_path: Arc<BTreeMap<String, Arc<Resource>>>,
     stored: Arc<Vec<Arc<Resource>>>,
     documents: Arc<Documents>,
 }
@@ -38,7 +38,7 @@ impl ServedResources {
     fn of(resources: Vec<Arc<Resource>>, stored: Vec<Arc<Resource>>, documents: Documents) -> Self {
         let by_path = resources
             .iter()
-            .map(|r| ((r.group.clone(), r.version.clone(), r.plural.clone()), r.clone()))
+            .map(|r| (path(&r.group, &r.version, &r.plural), r.clone()))
             .collect();
         Self {
             resources: Arc::new(resources),
@@ -69,9 +69,7 @@ impl ServedResources {
     /// The resource at a path.
     #[must_use]
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        self.by_path
-            .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
-            .cloned()
+        self.by_path.get(&path(group, version, plural)).cloned()
     }
 
     /// All of them, built-in ones first.
@@ -85,4 +83,8 @@ impl ServedResources {
     pub fn stored(&self) -> &[Arc<Resource>] {
         &self.stored
     }
+}
+
+fn path(group: &str, version: &str, plural: &str) -> String {
+    [group, version, plural].join("/")
 }

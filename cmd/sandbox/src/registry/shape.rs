@@ -9,17 +9,20 @@
 use crate::json::{Map, Value, json};
 use crate::registry::json::set_default;
 use crate::resource::Resource;
-use crate::schema::{self, Type};
+use crate::schema::Type;
 
-/// Adds the fields that an object of this kind always has.
-pub(crate) fn complete(res: &Resource, obj: &mut Value) {
-    let kind = schema::of(res);
+/// Adds the fields that an object of this kind always has. The parts that it shares with `base` have them.
+pub(crate) fn complete(res: &Resource, obj: &mut Value, base: Option<&Value>) {
+    let kind = res.schema;
     let field = |name: &str| kind.and_then(|kind| kind.field(name));
     if field("spec").is_some() {
         set_default(obj, "spec", json!({}));
     }
     if res.status {
         set_default(obj, "status", json!({}));
+    }
+    if base.is_some_and(|base| base["status"].is_shared_with(&obj["status"])) {
+        return;
     }
     if let (Some(status), Some(field)) = (obj.get_mut("status"), field("status")) {
         fill(&field.ty, status);
@@ -29,16 +32,16 @@ pub(crate) fn complete(res: &Resource, obj: &mut Value) {
 fn fill(ty: &Type, value: &mut Value) {
     match (ty, value) {
         (Type::List(inner), Value::Array(items)) => {
-            items.make_mut().iter_mut().for_each(|item| fill(inner, item))
+            items.make_mut().iter_mut().for_each(|item| fill(inner, item));
         }
         (Type::Map(inner), Value::Object(map)) => map.values_mut().for_each(|value| fill(inner, value)),
         (Type::Object(_), Value::Object(map)) => {
             let Some(ty) = ty.object() else { return };
-            for (name, field) in ty.fields() {
-                if field.shown && !map.contains_key(name) {
-                    map.insert(name.to_owned(), zero(&field.ty));
-                }
-                if let Some(value) = map.get_mut(name) {
+            for (name, field) in ty.fields().filter(|(_, field)| field.shown) {
+                map.get_or_insert_with(name, || zero(&field.ty));
+            }
+            for (name, value) in map {
+                if let Some(field) = ty.field(name) {
                     fill(&field.ty, value);
                 }
             }

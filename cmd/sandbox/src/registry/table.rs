@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use crate::generated;
 use crate::resource::{Resource, Scale};
+use crate::{generated, schema};
 
 static ALL: LazyLock<Vec<Resource>> = LazyLock::new(|| generated::resources().iter().map(resource).collect());
 
@@ -41,6 +41,7 @@ fn resource(data: &generated::Resource) -> Resource {
         }),
         collection,
         stored_as,
+        schema: schema::find(group, version, data.kind),
         custom: None,
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn object(qualified: &str, fields: Value) -> Value {
     }
     let kind = crate::schema::builtin(&res.api_version(), &res.kind).expect("a schema");
     crate::schema::conform(kind, &mut obj).expect("an object of the kind");
-    crate::registry::default(&res, &mut obj);
+    crate::registry::default(&res, &mut obj, None);
     obj
 }
 

@@ -27,7 +27,7 @@ fn defaulting_twice_changes_nothing() {
     for res in all() {
         let once = object(&versioned(res), sample(&res.qualified()));
         let mut twice = once.clone();
-        default(res, &mut twice);
+        default(res, &mut twice, None);
         assert_eq!(twice, once, "{}", res.qualified());
     }
 }
@@ -37,7 +37,7 @@ fn writing_back_what_was_read_changes_nothing() {
     for res in all() {
         let old = created(&versioned(res), sample(&res.qualified()));
         let mut new = old.clone();
-        default(res, &mut new);
+        default(res, &mut new, None);
         prepare_update(res, &old, &mut new);
         assert_eq!(new, old, "{}", res.qualified());
         if res.status {
@@ -73,7 +73,7 @@ proptest! {
             let mut obj = crate::schema::testing::object(schema, bytes);
             crate::schema::conform(schema, &mut obj).expect("built to the type");
             crate::registry::json::section(&mut obj, "metadata");
-            crate::registry::default(res, &mut obj);
+            crate::registry::default(res, &mut obj, None);
             obj
         };
         let check = |what: &str, obj: &Value| {

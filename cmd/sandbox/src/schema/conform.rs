@@ -18,16 +18,30 @@ pub struct DecodeError(pub(super) String);
 /// Makes `value` what `schema` says. Returns the paths of the unknown fields that were removed; after an error, `value` is
 /// half done and must not be used.
 pub fn conform(schema: TypeRef, value: &mut Value) -> Result<Vec<String>, DecodeError> {
-    walk(schema, value, Walk::default())
+    walk(schema, value, None, Walk::default())
+}
+
+/// The same of a value that was made from `base`, which conforms. The parts that it shares with `base` conform, too.
+pub fn conform_changed(
+    schema: TypeRef,
+    value: &mut Value,
+    base: Option<&Value>,
+) -> Result<Vec<String>, DecodeError> {
+    walk(schema, value, base, Walk::default())
 }
 
 /// The same of an object that was merged in the typed form: there a number that is too large for its field loses its upper
 /// half, and a whole one may be written with a fraction.
-pub fn conform_merged(schema: TypeRef, value: &mut Value) -> Result<Vec<String>, DecodeError> {
+pub fn conform_merged(
+    schema: TypeRef,
+    value: &mut Value,
+    base: Option<&Value>,
+) -> Result<Vec<String>, DecodeError> {
     let fits_numbers = true;
     walk(
         schema,
         value,
+        base,
         Walk {
             fits_numbers,
             ..Walk::default()
@@ -54,20 +68,35 @@ impl Walk {
     }
 }
 
-fn walk(schema: TypeRef, value: &mut Value, mut walk: Walk) -> Result<Vec<String>, DecodeError> {
-    object(schema, value, &Path::Root, &mut walk)?;
+fn walk(
+    schema: TypeRef,
+    value: &mut Value,
+    base: Option<&Value>,
+    mut walk: Walk,
+) -> Result<Vec<String>, DecodeError> {
+    object(schema, value, base, &Path::Root, &mut walk)?;
     match walk.mismatch {
         Some(error) => Err(error),
         None => Ok(walk.unknown.into_vec()),
     }
 }
 
-fn object(schema: TypeRef, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Result<(), DecodeError> {
+fn object(
+    schema: TypeRef,
+    value: &mut Value,
+    base: Option<&Value>,
+    path: &Path<'_>,
+    walk: &mut Walk,
+) -> Result<(), DecodeError> {
     let Value::Object(map) = value else {
         return walk.wrong(mismatch(value, "object", path));
     };
     retain(map, |name, value| {
         let path = path.key(name);
+        let base = base.and_then(|base| base.get(name));
+        if base.is_some_and(|base| base.is_shared_with(value)) {
+            return Ok(true);
+        }
         let Some(field) = schema.field(name) else {
             walk.unknown.add(&path);
             return Ok(false);
@@ -75,15 +104,21 @@ fn object(schema: TypeRef, value: &mut Value, path: &Path<'_>, walk: &mut Walk) 
         if value.is_null() {
             return Ok(false);
         }
-        visit(&field.ty, value, &path, walk)?;
+        visit(&field.ty, value, base, &path, walk)?;
         Ok(!is_omitted(field, value))
     })
 }
 
-fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Result<(), DecodeError> {
+fn visit(
+    ty: &Type,
+    value: &mut Value,
+    base: Option<&Value>,
+    path: &Path<'_>,
+    walk: &mut Walk,
+) -> Result<(), DecodeError> {
     match ty {
         Type::Object(_) => match ty.object() {
-            Some(schema) => object(schema, value, path, walk),
+            Some(schema) => object(schema, value, base, path, walk),
             None => Ok(()),
         },
         Type::Map(inner) => {
@@ -109,7 +144,7 @@ fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Resu
                 .try_for_each(|(index, value)| item(inner, value, &path.index(index), walk))
         }
         Type::OneOf(types) => match types.iter().find(|ty| has_shape(ty, value)) {
-            Some(ty) => visit(ty, value, path, walk),
+            Some(ty) => visit(ty, value, base, path, walk),
             None => walk.wrong(mismatch(value, type_name(ty), path)),
         },
         _ => {
@@ -139,7 +174,7 @@ fn item(ty: &Type, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Resul
         *value = zero(ty);
         return Ok(());
     }
-    visit(ty, value, path, walk)
+    visit(ty, value, None, path, walk)
 }
 
 fn zero(ty: &Type) -> Value {

@@ -26,10 +26,18 @@ fn compile() -> Schema {
     Schema {
         kinds: types().enumerate().filter_map(kind).collect(),
         definitions: types()
-            .map(|(short_name, data)| Definition {
+            .enumerate()
+            .map(|(index, (short_name, data))| Definition {
                 data,
                 short_name,
+                index,
                 fields: data.fields.iter().map(field).collect(),
+                by_name: data
+                    .fields
+                    .iter()
+                    .enumerate()
+                    .map(|(at, field)| (field.name, at))
+                    .collect(),
             })
             .collect(),
     }

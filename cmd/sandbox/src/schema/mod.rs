@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use crate::generated;
-use crate::resource::Resource;
+use crate::json::Lookup;
 
-pub use conform::{DecodeError, conform, conform_merged};
+pub use conform::{DecodeError, conform, conform_changed, conform_merged};
 pub use parse::{Parsed, parse};
 pub(crate) use path::Path;
 
@@ -32,13 +32,15 @@ pub fn builtin(api_version: &str, kind: &str) -> Option<TypeRef> {
     kinds::schema().kind(api_version, kind)
 }
 
-/// Returns the schema of a built-in resource, or `None` for a custom resource.
+/// Returns the schema of a kind by its group and version.
 #[must_use]
-pub fn of(res: &Resource) -> Option<TypeRef> {
-    match res.custom {
-        Some(_) => None,
-        None => kinds::schema().find(&res.group, &res.version, &res.kind),
-    }
+pub fn find(group: &str, version: &str, kind: &str) -> Option<TypeRef> {
+    kinds::schema().find(group, version, kind)
+}
+
+/// Returns the types of all objects, in the order of their indexes.
+pub fn types() -> impl Iterator<Item = TypeRef> {
+    kinds::schema().definitions.iter().map(TypeRef)
 }
 
 /// The schema of `metadata`, which every object has, custom resources too.
@@ -62,8 +64,10 @@ pub struct TypeRef(&'static Definition);
 struct Definition {
     data: &'static generated::Type,
     short_name: &'static str,
+    index: usize,
     /// Sorted by name.
     fields: Vec<Field>,
+    by_name: Lookup<usize>,
 }
 
 /// One field of an object type: the generated facts, with a compiled type.
@@ -137,6 +141,12 @@ impl TypeRef {
         self.0.short_name
     }
 
+    /// The position of the type in [`types`].
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0.index
+    }
+
     /// Reports whether server-side apply treats an object of the type as one value.
     #[must_use]
     pub fn is_atomic(self) -> bool {
@@ -146,9 +156,7 @@ impl TypeRef {
     /// One field by its JSON name.
     #[must_use]
     pub fn field(self, name: &str) -> Option<&'static Field> {
-        let fields = &self.0.fields;
-        let at = fields.binary_search_by_key(&name, |field| field.name).ok()?;
-        fields.get(at)
+        self.0.fields.get(*self.0.by_name.get(name)?)
     }
 
     /// All fields, by name.

@@ -34,18 +34,21 @@ impl Selector {
     /// Reports whether both selectors match the object.
     #[must_use]
     pub fn matches(&self, object: &Object) -> bool {
-        self.labels.matches(object.labels())
-            && (self.fields.is_everything()
-                || match self.res.custom {
-                    None => self
-                        .fields
-                        .matches(|name| selectable_field(&self.res, object.value(), name)),
-                    Some(_) => {
-                        let served = Api::served(&self.res, object);
-                        self.fields
-                            .matches(|path| text(crate::meta::at_path(&served, path)))
-                    }
-                })
+        self.labels.matches(object.labels()) && self.matches_fields(object)
+    }
+
+    fn matches_fields(&self, object: &Object) -> bool {
+        if self.fields.is_everything() {
+            return true;
+        }
+        if self.res.custom.is_none() {
+            return self
+                .fields
+                .matches(|name| selectable_field(&self.res, object.value(), name));
+        }
+        let served = Api::served(&self.res, object);
+        self.fields
+            .matches(|path| text(crate::meta::at_path(&served, path)))
     }
 
     /// Reports whether the selector selects all objects.

@@ -19,13 +19,15 @@ impl ApiService {
         headers: &HeaderMap,
     ) -> Result<User> {
         let mut user = self.identify(headers)?;
-        let wanted = Attributes::of(method, path, query);
+        let wanted = || Attributes::of(method, path, query);
         if let Some(other) = authn::wanted(headers)? {
-            user = authn::impersonate(&other, &wanted, |attributes| {
+            user = authn::impersonate(&other, &wanted(), |attributes| {
                 self.api.check_allowed(&user, attributes)
             })?;
         }
-        self.api.check_allowed(&user, &wanted)?;
+        if self.api.authorization != Authorization::AlwaysAllow {
+            self.api.check_allowed(&user, &wanted())?;
+        }
         Ok(user)
     }
 

@@ -28,6 +28,10 @@ pub(super) fn answer<B>(
     request: &Request<B>,
     now: Timestamp,
 ) -> Option<Response<ResponseBody>> {
+    // Other documents than those of OpenAPI have at most three segments.
+    if path.splitn(5, '/').nth(4).is_some_and(|rest| !rest.is_empty()) && !path.starts_with("/openapi/") {
+        return None;
+    }
     let headers = request.headers();
     let accepted = headers.get(ACCEPT).and_then(|h| h.to_str().ok());
     let served = registry.all();

@@ -78,7 +78,9 @@ impl ApiService {
     where
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send,
     {
-        match AssertUnwindSafe(self.route(request)).catch_unwind().await {
+        // On the heap: the future is large, and every layer around it would copy it.
+        let route = Box::pin(self.route(request));
+        match AssertUnwindSafe(route).catch_unwind().await {
             Ok(response) => response,
             Err(panic) => {
                 let message = panic_message(&*panic);

@@ -90,12 +90,11 @@ impl ApiService {
                 _ => ApiError::no_such_resource(),
             });
         }
-        let method = request.method().clone();
+        let (http::request::Parts { method, headers, .. }, body) = request.into_parts();
         // The old watch paths are authorized as watches and accept GET only.
         if target.watch && method != Method::GET {
             return Err(ApiError::method_not_allowed());
         }
-        let headers = request.headers().clone();
         let header = |name: HeaderName| headers.get(name).and_then(|h| h.to_str().ok()).map(str::to_owned);
         // A name in the path makes it a GET, unless the path itself is one of the old watch paths.
         let asked = query.flag("watch") == Some(true) && target.name.is_none();
@@ -112,7 +111,7 @@ impl ApiService {
             namespace: target.namespace.unwrap_or_default(),
             name: target.name,
             query,
-            body: collect(request.into_body(), MAX_BODY).await?,
+            body: collect(body, MAX_BODY).await?,
             content_type: header(CONTENT_TYPE).unwrap_or_default(),
             user_agent: header(USER_AGENT).unwrap_or_default(),
             view,

@@ -146,7 +146,7 @@ impl Store {
         for (collection, key, version, draft) in objects {
             let coll = collections.entry(collection).or_default();
             coll.history.compacted = revision;
-            let object = Object::seal(&key, version.min(revision), draft);
+            let object = Object::seal(&key, version.min(revision), draft, None);
             coll.objects.insert(key, Arc::new(object));
         }
         let collections = collections
@@ -225,7 +225,7 @@ impl Store {
         {
             return Err(StoreError::Exists);
         }
-        let object = Arc::new(Object::seal(key, inner.state.revision + 1, draft));
+        let object = Arc::new(Object::seal(key, inner.state.revision + 1, draft, None));
         self.commit(&mut inner, collection, key, Some(object.clone()), None);
         Ok(object)
     }
@@ -239,8 +239,9 @@ impl Store {
         draft: Draft,
     ) -> Result<Arc<Object>, StoreError> {
         let mut inner = self.lock();
-        inner.check(collection, key, expected)?;
-        let object = Arc::new(Object::seal(key, inner.state.revision + 1, draft));
+        let last = inner.check(collection, key, expected)?;
+        let object = Object::seal(key, inner.state.revision + 1, draft, Some(last));
+        let object = Arc::new(object);
         self.commit(&mut inner, collection, key, Some(object.clone()), None);
         Ok(object)
     }
@@ -408,7 +409,7 @@ impl Store {
     pub fn size(&self) -> (usize, usize) {
         let inner = self.lock();
         let objects = inner.state.collections.values().flat_map(|c| c.objects.values());
-        objects.fold((0, 0), |(n, bytes), o| (n + 1, bytes + o.json.len()))
+        objects.fold((0, 0), |(n, bytes), o| (n + 1, bytes + o.json().len()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -50,7 +50,7 @@ fn write_with_stale_revision_is_conflict() {
         "4",
         "watchers receive the revision of the removal"
     );
-    let encoded: Value = serde_json::from_slice(&removed.json).expect("JSON");
+    let encoded: Value = serde_json::from_slice(removed.json()).expect("JSON");
     assert_eq!(&encoded, removed.value(), "JSON and tree are equal");
 }
 

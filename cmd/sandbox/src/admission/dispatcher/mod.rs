@@ -217,7 +217,7 @@ impl<'a> Dispatcher<'a> {
     fn decoded(&self, res: &Resource, changed: Value) -> Result<Value> {
         if self.has_kind_of_resource() {
             let (ignore, changed_by) = (decode::FieldValidation::Ignore, decode::Stage::Changed);
-            let decoded = decode::object(res, changed, Vec::new(), ignore, changed_by)
+            let decoded = decode::object(res, changed, None, Vec::new(), ignore, changed_by)
                 .map_err(|error| ApiError::internal(error.message))?;
             self.warnings.add(decoded.warnings);
             return Ok(decoded.value);

@@ -118,7 +118,8 @@ pub async fn send(
     let url = format!("https://{}{path}", target.authority);
     let outcome = tokio::select! {
         biased;
-        outcome = exchange(target, services, &path, body) => outcome,
+        // On the heap: every write contains this future several times, and few writes call a webhook.
+        outcome = Box::pin(exchange(target, services, &path, body)) => outcome,
         () = env.sleep_until(deadline) => Err(Failure::Transport("context deadline exceeded".to_owned())),
     };
     outcome.map_err(|failure| match failure {

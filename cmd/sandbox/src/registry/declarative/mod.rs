@@ -24,9 +24,9 @@ use std::sync::LazyLock;
 
 use crate::field::{FieldError, Report as _};
 use crate::generated;
-use crate::json::{Map, Value};
+use crate::json::{self, Map, Value};
 use crate::resource::Resource;
-use crate::schema::{self, Path};
+use crate::schema::{self, Path, TypeRef};
 use check::Check;
 use hooks::{Default, Validate};
 
@@ -34,10 +34,9 @@ pub(crate) use check::{ip, percent_of, validate_labels};
 
 static TYPES: LazyLock<Types> = LazyLock::new(compile);
 
-/// All types, and the index of each by its short name.
+/// The rules of all types, in the order of [`schema::types`].
 struct Types {
     types: Vec<Type>,
-    by_name: BTreeMap<&'static str, usize>,
 }
 
 struct Type {
@@ -53,6 +52,8 @@ struct Field {
     default: Option<Value>,
     /// The server writes the object even if it is not set. Creation and updates set the status.
     shown_object: bool,
+    /// The field or a field of its type has a default.
+    has_defaults: bool,
     /// A pointer, whose zero value differs from an absent field.
     pointer: bool,
     required: Required,
@@ -92,16 +93,16 @@ impl Field {
     }
 }
 
-/// Sets the defaults of an object.
-pub(super) fn default(res: &Resource, object: &mut Value) {
-    if let Some(kind) = TYPES.kind(res) {
-        TYPES.default(kind, object);
+/// Sets the defaults of an object. The parts that it shares with `base` have them.
+pub(super) fn default(res: &Resource, object: &mut Value, base: Option<&Value>) {
+    if let Some(kind) = res.schema.map(TypeRef::index) {
+        TYPES.default(kind, object, base);
     }
 }
 
 /// Validates an object without its metadata and status.
 pub(super) fn validate(res: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
-    if let Some(kind) = TYPES.kind(res) {
+    if let Some(kind) = res.schema.map(TypeRef::index) {
         let of_status = false;
         TYPES.validate(kind, object, &Path::Root, &mut Walk { errors, of_status });
     }
@@ -109,7 +110,7 @@ pub(super) fn validate(res: &Resource, object: &Value, errors: &mut Vec<FieldErr
 
 /// Validates the status of an object.
 pub(super) fn validate_status(res: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
-    let kind = TYPES.kind(res).and_then(|kind| TYPES.types.get(kind));
+    let kind = res.schema.and_then(|kind| TYPES.types.get(kind.index()));
     let status = kind.and_then(|kind| kind.fields.iter().find(|field| field.name == "status"));
     if let Some(status) = status {
         let (path, of_status) = (Path::Root.key("status"), true);
@@ -128,24 +129,26 @@ struct Walk<'a> {
 }
 
 impl Types {
-    /// Returns the type of a built-in kind.
-    fn kind(&self, res: &Resource) -> Option<usize> {
-        self.by_name.get(schema::of(res)?.short_name()).copied()
-    }
-
-    fn default(&self, ty: usize, value: &mut Value) {
+    fn default(&self, ty: usize, value: &mut Value, base: Option<&Value>) {
         let Some(ty) = self.types.get(ty) else { return };
         let Value::Object(map) = value else { return };
-        for field in &ty.fields {
-            let present = map.get_mut(field.name).filter(|value| !field.is_unset(value));
-            if let Some(value) = present {
-                self.default_field(&field.shape, value);
+        for field in ty.fields.iter().filter(|field| field.has_defaults) {
+            let present = map.get(field.name).filter(|value| !field.is_unset(value));
+            if let Some(present) = present {
+                let base = base.and_then(|base| base.get(field.name));
+                let is_scalar = matches!(field.shape, Shape::Scalar);
+                if !is_scalar
+                    && !base.is_some_and(|base| base.is_shared_with(present))
+                    && let Some(value) = map.get_mut(field.name)
+                {
+                    self.default_field(&field.shape, value, base);
+                }
             } else if let Some(default) = &field.default {
-                map.insert(field.name.to_owned(), default.clone());
+                map.insert(json::key(field.name), default.clone());
             } else if field.shown_object {
                 let mut object = Map::new().into();
-                self.default_field(&field.shape, &mut object);
-                map.insert(field.name.to_owned(), object);
+                self.default_field(&field.shape, &mut object, None);
+                map.insert(json::key(field.name), object);
             }
         }
         if let Some(default) = ty.default {
@@ -153,12 +156,12 @@ impl Types {
         }
     }
 
-    fn default_field(&self, shape: &Shape, value: &mut Value) {
+    fn default_field(&self, shape: &Shape, value: &mut Value, base: Option<&Value>) {
         match (shape, value) {
-            (Shape::Object(ty), value) => self.default(*ty, value),
+            (Shape::Object(ty), value) => self.default(*ty, value, base),
             (Shape::List(shape), Value::Array(items)) => {
                 for item in items.make_mut() {
-                    self.default_field(shape, item);
+                    self.default_field(shape, item, None);
                 }
             }
             _ => {}
@@ -167,11 +170,15 @@ impl Types {
 
     fn validate(&self, ty: usize, object: &Value, path: &Path<'_>, walk: &mut Walk<'_>) {
         let Some(ty) = self.types.get(ty) else { return };
+        // Fields and members are both sorted by name.
+        let mut members = object.as_object().into_iter().flatten().peekable();
         for field in &ty.fields {
             if matches!(path, Path::Root) && field.name == "status" {
                 continue;
             }
-            let value = &object[field.name];
+            while members.next_if(|(name, _)| name.as_str() < field.name).is_some() {}
+            let member = members.next_if(|(name, _)| name.as_str() == field.name);
+            let value = member.map_or(&Value::Null, |(_, value)| value);
             let path = path.key(field.name);
             let unset = field.is_unset(value);
             let required_by_type = field.required == Required::ByType && !walk.of_status;
@@ -211,8 +218,7 @@ fn compile() -> Types {
     let rules = parse_rules(include_str!("rules.txt"));
     // The strategy of CRDs has rules of its own, and metadata has the same rules everywhere.
     let skipped = |name: &str| name.starts_with("apiextensions.") || name == "meta.v1.ObjectMeta";
-    let names = generated::types().keys().enumerate();
-    let by_name: BTreeMap<_, _> = names.map(|(index, name)| (*name, index)).collect();
+    let by_name: BTreeMap<_, _> = schema::types().map(|ty| (ty.short_name(), ty.index())).collect();
     let mut types: Vec<Type> = by_name
         .keys()
         .map(|name| {
@@ -229,44 +235,54 @@ fn compile() -> Types {
             }
         })
         .collect();
-    let mut has_rules = vec![false; types.len()];
-    let contains_rules = |shape: &Shape, has_rules: &[bool]| {
-        let mut shape = shape;
-        while let Shape::List(inner) = shape {
-            shape = inner;
-        }
-        matches!(shape, Shape::Object(ty) if has_rules.get(*ty) == Some(&true))
-    };
-    loop {
-        let next: Vec<bool> = types
-            .iter()
-            .map(|ty| {
-                ty.default.is_some()
-                    || ty.validate.is_some()
-                    || ty
-                        .fields
-                        .iter()
-                        .any(|f| f.has_rules() || contains_rules(&f.shape, &has_rules))
-            })
-            .collect();
-        if next == has_rules {
-            break;
-        }
-        has_rules = next;
-    }
+    let has_rules = containing(
+        &types,
+        |ty| ty.default.is_some() || ty.validate.is_some(),
+        Field::has_rules,
+    );
+    let has_defaults = containing(&types, |ty| ty.default.is_some(), Field::has_own_default);
     for ty in &mut types {
         ty.fields
-            .retain(|f| f.has_rules() || contains_rules(&f.shape, &has_rules));
+            .retain(|field| field.has_rules() || field.shape.is_in(&has_rules));
+        for field in &mut ty.fields {
+            field.has_defaults = field.has_own_default() || field.shape.is_in(&has_defaults);
+        }
     }
-    Types { types, by_name }
+    Types { types }
+}
+
+/// Returns by type whether the type, one of its fields or a type below has a property.
+fn containing(types: &[Type], of_type: fn(&Type) -> bool, of_field: fn(&Field) -> bool) -> Vec<bool> {
+    let mut found = vec![false; types.len()];
+    loop {
+        let field = |field: &Field| of_field(field) || field.shape.is_in(&found);
+        let next = types.iter().map(|ty| of_type(ty) || ty.fields.iter().any(field));
+        let next: Vec<bool> = next.collect();
+        if next == found {
+            return found;
+        }
+        found = next;
+    }
+}
+
+impl Shape {
+    /// Reports whether the object type in it is one of those that are `true` in the list.
+    fn is_in(&self, types: &[bool]) -> bool {
+        match self {
+            Self::Scalar => false,
+            Self::Object(ty) => types.get(*ty) == Some(&true),
+            Self::List(inner) => inner.is_in(types),
+        }
+    }
 }
 
 impl Field {
+    fn has_own_default(&self) -> bool {
+        self.default.is_some() || self.shown_object
+    }
+
     fn has_rules(&self) -> bool {
-        self.default.is_some()
-            || self.shown_object
-            || self.required != Required::No
-            || !self.checks.is_empty()
+        self.has_own_default() || self.required != Required::No || !self.checks.is_empty()
     }
 }
 
@@ -300,6 +316,7 @@ fn compile_field(
     let by_type = data.required && rules.is_none() && has_form;
     let mut field = Field {
         name: data.name,
+        has_defaults: false,
         shown_object: data.shown && data.name != "status" && matches!(shape, Shape::Object(_)),
         pointer: data.keeps_zero && !data.shown,
         default: data.default.and_then(|json| serde_json::from_str(json).ok()),
@@ -334,11 +351,7 @@ fn shape_of(ty: &'static str, by_name: &BTreeMap<&'static str, usize>) -> Shape 
             shape => Shape::List(Box::new(shape)),
         };
     }
-    let is_object = generated::types()
+    by_name
         .get(ty)
-        .is_some_and(|data| data.alias.is_none());
-    match by_name.get(ty) {
-        Some(index) if is_object => Shape::Object(*index),
-        _ => Shape::Scalar,
-    }
+        .map_or(Shape::Scalar, |index| Shape::Object(*index))
 }

@@ -3,13 +3,18 @@
 //! The caller looks up the priority class, because it is another object.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use crate::json::{Value, json};
 use crate::quantity::Quantity;
 use crate::registry::json::{entries, keep, list, section, set, text, with};
 
 /// The taints that pods tolerate for five minutes by default (`DefaultTolerationSeconds`).
-const NODE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+static NODE_TAINTS: LazyLock<[Value; 2]> = LazyLock::new(|| {
+    ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"].map(
+        |taint| json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}),
+    )
+});
 
 pub(crate) fn create(pod: &mut Value) {
     with(pod, "spec", |spec| {
@@ -18,6 +23,9 @@ pub(crate) fn create(pod: &mut Value) {
 }
 
 pub(crate) fn update(old: &Value, new: &mut Value) {
+    if new["spec"].is_shared_with(&old["spec"]) {
+        return;
+    }
     with(new, "spec", |spec| {
         tolerations(spec);
         // Clients may send manifests without these fields.
@@ -36,17 +44,16 @@ fn tolerations(spec: &mut Value) {
                 && ["NoExecute", ""].contains(&text(&toleration["effect"]))
         })
     };
-    let missing: Vec<Value> = NODE_TAINTS
+    let missing = NODE_TAINTS
         .iter()
-        .filter(|taint| !tolerated(taint))
-        .map(|taint| {
-            json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
-        })
-        .collect();
+        .filter(|default| !tolerated(text(&default["key"])));
+    let missing: Vec<Value> = missing.cloned().collect();
     if !missing.is_empty() {
-        let mut all = list(&spec["tolerations"]).to_vec();
-        all.extend(missing);
-        set(spec, "tolerations", all);
+        set(
+            spec,
+            "tolerations",
+            [list(&spec["tolerations"]), &missing].concat(),
+        );
     }
 }
 
