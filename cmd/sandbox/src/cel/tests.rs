@@ -1,5 +1,5 @@
 use crate::apiextensions::structural::node::Node;
-use crate::cel::{check, validate};
+use crate::cel::{check, check_condition, validate};
 use crate::json::{Value, json};
 
 fn list_with(rule: &str) -> Node {
@@ -102,4 +102,10 @@ fn unsupported_expression_is_rejected() {
         let schema = json!({"type": "integer", "x-kubernetes-validations": [{"rule": rule}]});
         assert_eq!(told(&Node::compile(&schema), &json!(5)), [""; 0]);
     }
+}
+
+#[test]
+fn match_condition_with_authorizer_is_rejected() {
+    let error = check_condition("authorizer.group('').resource('pods').check('get').allowed()").unwrap_err();
+    assert!(error.contains("undeclared reference to 'authorizer'"), "{error}");
 }

@@ -62,7 +62,7 @@ pub enum Cell {
 }
 
 /// Returns the columns of a built-in kind.
-pub fn of_kind(group: &str, kind: &str) -> &'static [Column] {
+pub fn for_kind(group: &str, kind: &str) -> &'static [Column] {
     let found = KINDS.iter().find(|(key, _)| **key == (group, kind));
     found.map_or(&*PLAIN, |(_, columns)| columns)
 }

@@ -120,10 +120,10 @@ fn table(
     let printer = match (&res.custom, items) {
         // The scale subresource returns an object of another kind than its resource.
         (_, [only]) if only["kind"] == "Scale" && only["apiVersion"] == "autoscaling/v1" => {
-            Printer::BuiltIn(columns::of_kind("autoscaling", "Scale"))
+            Printer::BuiltIn(columns::for_kind("autoscaling", "Scale"))
         }
         (Some(custom), _) => Printer::Custom(custom::Columns::new(&custom.columns)),
-        (None, _) => Printer::BuiltIn(columns::of_kind(&res.group, &res.kind)),
+        (None, _) => Printer::BuiltIn(columns::for_kind(&res.group, &res.kind)),
     };
     let metadata = list_meta.unwrap_or_else(|| {
         let only = items.first().filter(|_| items.len() == 1);

@@ -24,7 +24,7 @@ fn cells_match_api_server() {
         object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
         let expected: Value = serde_json::from_str(expected).expect("JSON");
         let (group, name) = kind.split_once('/').expect("group/kind");
-        let columns = of_kind(group, name).iter();
+        let columns = for_kind(group, name).iter();
         let cells: Vec<Value> = columns.map(|column| column.cell(&object, now)).collect();
         assert_eq!(json!(cells), expected, "{kind} {object}");
     }
