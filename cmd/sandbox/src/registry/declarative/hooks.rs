@@ -49,6 +49,7 @@ pub(super) fn validate_of(short_name: &str) -> Option<Validate> {
         "core.v1.SecurityContext" => pod::container::security_context,
         "core.v1.Toleration" => pod::spec::toleration,
         "core.v1.Volume" => pod::container::volume,
+        "core.v1.NodeSelectorRequirement" => node_requirement,
         "meta.v1.LabelSelectorRequirement" => label_requirement,
         "policy.v1.PodDisruptionBudgetSpec" => policy::validate_budget,
         "policy.v1.PodDisruptionBudgetStatus" => policy::validate_budget_status,
@@ -72,5 +73,13 @@ fn label_requirement(requirement: &Value, path: &Path<'_>, errors: &mut Vec<Fiel
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
         other => errors.invalid(&path.key("operator"), other, "not a valid selector operator"),
+    }
+}
+
+fn node_requirement(requirement: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    match text(&requirement["operator"]) {
+        "Gt" | "Lt" if list(&requirement["values"]).len() == 1 => {}
+        "Gt" | "Lt" => errors.required(&path.key("values"), "must have one element"),
+        _ => label_requirement(requirement, path, errors),
     }
 }
