@@ -20,10 +20,11 @@ impl Api {
     pub(crate) async fn request_token(&self, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
         let call = dispatcher.call;
         let dry_run = call.dry_run("CreateOptions")?;
-        let mut request = dispatcher.mutate_new(body(call)?, dry_run).await?;
-        dispatcher.validate_new(&request, dry_run).await?;
+        let mut request = body(call)?;
+        create::check_namespace(&call.res, &call.namespace, &mut request)?;
+        let mut request = dispatcher.mutate_new(request, dry_run).await?;
         let (namespace, name) = (&call.namespace, call.name());
-        check_place(&request, namespace, name)?;
+        check_name(&request, name)?;
         let account = self.store.get(&call.res.collection, &call.key());
         let account = account.ok_or_else(|| ApiError::not_found(&call.res, name))?;
         let account = account.value();
@@ -42,6 +43,15 @@ impl Api {
         }
         let seconds = spec["expirationSeconds"].as_i64().unwrap_or(HOUR);
         check_age(seconds)?;
+        let bound = spec["boundObjectRef"].clone();
+        let now = self.env.now();
+        for (field, value) in [("name", name), ("uid", uid), ("creationTimestamp", &rfc3339(now))] {
+            meta::set(&mut request, field, value);
+        }
+        request["spec"] =
+            json!({"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound});
+        request["status"] = json!({"token": "", "expirationTimestamp": null});
+        dispatcher.validate_new(&request, dry_run).await?;
         let mut subject = Subject {
             namespace: namespace.clone(),
             node: None,
@@ -49,11 +59,10 @@ impl Api {
             secret: None,
             serviceaccount: reference(account),
         };
-        self.bind_token(call, &spec["boundObjectRef"], &mut subject)?;
+        self.bind_token(call, &bound, &mut subject)?;
 
-        let now = self.env.now();
         let claims = Claims {
-            aud: audiences.clone(),
+            aud: audiences,
             exp: now.as_second() + seconds,
             iat: now.as_second(),
             iss: AUDIENCE.to_owned(),
@@ -65,14 +74,6 @@ impl Api {
         let token = self.signer().and_then(|signer| signer.sign(&claims));
         let token = token.ok_or_else(|| ApiError::internal("failed to generate token: no randomness"))?;
         let end = jiff::Timestamp::from_second(claims.exp).unwrap_or(jiff::Timestamp::MAX);
-
-        for (field, value) in [("name", name), ("namespace", namespace), ("uid", uid)] {
-            meta::set(&mut request, field, value);
-        }
-        meta::set(&mut request, "creationTimestamp", rfc3339(now));
-        let bound = request["spec"]["boundObjectRef"].clone();
-        request["spec"] =
-            json!({"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound});
         request["status"] = json!({"token": token, "expirationTimestamp": rfc3339(end)});
         request["apiVersion"] = VERSION.into();
         request["kind"] = KIND.into();
@@ -168,20 +169,14 @@ fn body(call: &Call) -> Result<Value> {
     Ok(value)
 }
 
-/// The request may repeat what the path says.
-fn check_place(request: &Value, namespace: &str, name: &str) -> Result<()> {
-    for (field, expected) in [("name", name), ("namespace", namespace)] {
-        let said = meta::text(request, field);
-        if !said.is_empty() && said != expected {
-            if field == "namespace" {
-                return Err(create::other_namespace());
-            }
-            let why = format!("must match the service account {field} if specified");
-            let wrong = FieldError::invalid(format!("metadata.{field}"), said, why);
-            return Err(ApiError::invalid_kind(GROUP, KIND, name, &[wrong]));
-        }
+fn check_name(request: &Value, name: &str) -> Result<()> {
+    let said = meta::name(request);
+    if said.is_empty() || said == name {
+        return Ok(());
     }
-    Ok(())
+    let why = "must match the service account name if specified";
+    let wrong = FieldError::invalid("metadata.name", said, why);
+    Err(ApiError::invalid_kind(GROUP, KIND, name, &[wrong]))
 }
 
 fn check_age(seconds: i64) -> Result<()> {

@@ -151,21 +151,15 @@ fn data(resource: &Resource) -> Option<&'static generated::Resource> {
 }
 
 /// Subresources of built-in resources that are not served.
-const NOT_SERVED: [&str; 7] = [
-    "approval",
-    "attach",
-    "exec",
-    "log",
-    "portforward",
-    "proxy",
-    "resize",
-];
+const NOT_SERVED: [&str; 3] = ["nodes/proxy", "pods/resize", "services/proxy"];
 
 /// The subresources, in the order in which they are listed: by name, but status first for custom resources.
 pub(crate) fn subresources(resource: &Resource) -> Vec<Subresource> {
     if resource.custom.is_none() {
         let all = data(resource).map_or(&[][..], |data| &data.subresources);
-        let served = all.iter().filter(|sub| !NOT_SERVED.contains(&sub.name));
+        let served = all
+            .iter()
+            .filter(|sub| !NOT_SERVED.contains(&&*format!("{}/{}", resource.plural, sub.name)));
         let own = [resource.group.as_str(), &resource.version, &resource.kind];
         return served
             .map(|sub| Subresource {

@@ -301,13 +301,15 @@ impl Api {
             };
         }
         match (subresource, method, named) {
-            (None | Some("status" | "ephemeralcontainers"), &Method::GET, true) => self.get(&call).await,
+            (None | Some("approval" | "status" | "ephemeralcontainers"), &Method::GET, true) => {
+                self.get(&call).await
+            }
             (None, &Method::GET, false) => self.list(&call).await,
             (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.create(&dispatcher).await,
-            (None | Some("status" | "ephemeralcontainers"), &Method::PUT, true) => {
+            (None | Some("approval" | "status" | "ephemeralcontainers"), &Method::PUT, true) => {
                 self.put(&dispatcher, subresource).await
             }
-            (None | Some("status" | "ephemeralcontainers"), &Method::PATCH, true) => {
+            (None | Some("approval" | "status" | "ephemeralcontainers"), &Method::PATCH, true) => {
                 self.patch(&dispatcher, subresource).await
             }
             (None, &Method::DELETE, true) => self.delete(&dispatcher).await,

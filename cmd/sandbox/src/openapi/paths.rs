@@ -101,8 +101,7 @@ impl Action {
 
 /// Returns the built-in types that the paths of a resource reference.
 pub(super) fn kinds(resource: &Resource) -> Vec<String> {
-    let mut names: Vec<String> = subresources(resource)
-        .into_iter()
+    let mut names: Vec<String> = described(resource)
         .filter_map(|sub| {
             let [group, version, kind] = sub.kind?;
             foreign(group, version, kind).map(str::to_owned)
@@ -116,6 +115,13 @@ pub(super) fn kinds(resource: &Resource) -> Vec<String> {
         }
     }
     names
+}
+
+/// Returns the subresources except those that connect to a container.
+fn described(resource: &Resource) -> impl Iterator<Item = Subresource> {
+    let connect = ["attach", "exec", "log", "portforward", "proxy"];
+    let all = subresources(resource).into_iter();
+    all.filter(move |sub| !connect.contains(&sub.name))
 }
 
 fn foreign(group: &str, version: &str, kind: &str) -> Option<&'static str> {
@@ -159,7 +165,7 @@ pub(super) fn of(resource: &Resource, version: Version) -> Vec<(String, Value)> 
     in_path.insert(0, "name");
     let all = ["get", "put", "delete", "patch"];
     paths.push((format!("{base}/{{name}}"), item(&all, None, &in_path)));
-    for sub in subresources(resource) {
+    for sub in described(resource) {
         let verbs = [
             ("create", "post"),
             ("get", "get"),

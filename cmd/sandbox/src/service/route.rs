@@ -199,6 +199,7 @@ fn has_subresource(res: &Resource, subresource: Option<&str>) -> bool {
             | "portforward"
             | "proxy",
         ) => res.collection == "pods",
+        Some("approval") => res.plural == "certificatesigningrequests",
         Some("finalize") => res.collection == "namespaces",
         Some("token") => res.collection == "serviceaccounts",
         Some(_) => false,

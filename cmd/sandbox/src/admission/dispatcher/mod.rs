@@ -201,7 +201,7 @@ impl<'a> Dispatcher<'a> {
     fn has_kind_of_resource(&self) -> bool {
         matches!(
             self.subresource,
-            "" | "status" | "finalize" | "ephemeralcontainers"
+            "" | "approval" | "status" | "finalize" | "ephemeralcontainers"
         )
     }
 

@@ -2,7 +2,7 @@
 
 use crate::admission::dispatcher::Dispatcher;
 use crate::endpoints::delete::DeleteOptions;
-use crate::endpoints::{Api, Body, Call, Reply};
+use crate::endpoints::{Api, Body, Call, Reply, create};
 use crate::field::FieldError;
 use crate::json::{Value, json};
 use crate::registry::json::{list, section, set, text, with};
@@ -250,6 +250,7 @@ fn subresource_body(call: &Call, api_version: &str, kind: &str) -> Result<Value>
     if let Some(schema) = schema::builtin(api_version, kind) {
         schema::conform(schema, &mut value).map_err(|e| ApiError::bad_request(e.to_string()))?;
     }
+    create::check_namespace(&call.res, &call.namespace, &mut value)?;
     // If the path has no name, the name in the body applies.
     if !call.name().is_empty() && meta::name(&value) != call.name() {
         return Err(ApiError::bad_request(format!(
