@@ -4,10 +4,7 @@ use coxswain_tests::{Cluster, Need, Test, test};
 use serde_json::{Value, json};
 
 pub fn tests() -> Vec<Test> {
-    vec![
-        test!(every_kind_is_created_read_changed_and_deleted).needs(Need::Sandbox),
-        test!(object_without_a_required_field_is_rejected).since(1, 29),
-    ]
+    vec![test!(every_kind_is_created_read_changed_and_deleted).needs(Need::Sandbox)]
 }
 
 /// The kinds whose objects need more than a name: apiVersion, kind, name if any name does not do, and fields. `NS` stands
@@ -210,20 +207,4 @@ async fn walk(c: &Cluster, ns: &str, kind: &Served) {
     deleted.check(matches!(deleted.status, 200 | 202), "expected to be deleted");
     // Controllers may change the object between these events.
     while watch.event().await["type"] != "DELETED" {}
-}
-
-async fn object_without_a_required_field_is_rejected(c: Cluster) {
-    let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "kinds-without"}});
-    let reply = c
-        .api()
-        .post("/apis/storage.k8s.io/v1/storageclasses", class)
-        .await;
-    reply.expect_error(422, "Invalid");
-    let causes = reply.causes();
-    reply.check(
-        causes
-            .iter()
-            .any(|cause| cause.field == "provisioner" && cause.reason == "FieldValueRequired"),
-        "expected provisioner to be required",
-    );
 }
