@@ -238,8 +238,11 @@ fn printer_column(column: &Value, path: &str, errors: &mut Vec<FieldError>) {
     ) {
         errors.invalid(format!("{path}.format"), format, FORMATS);
     }
-    if text(&column["jsonPath"]).is_empty() {
+    let json_path = text(&column["jsonPath"]);
+    if json_path.is_empty() {
         errors.required(format!("{path}.JSONPath"), "");
+    } else if !json_path.starts_with('.') {
+        errors.invalid(format!("{path}.JSONPath"), json_path, "must start with .");
     }
 }
 
