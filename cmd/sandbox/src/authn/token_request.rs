@@ -174,8 +174,7 @@ fn check_name(request: &Value, name: &str) -> Result<()> {
     if said.is_empty() || said == name {
         return Ok(());
     }
-    let why = "must match the service account name if specified";
-    let wrong = FieldError::invalid("metadata.name", said, why);
+    let wrong = FieldError::invalid("metadata.name", said, "must match the service account name");
     Err(ApiError::invalid_kind(GROUP, KIND, name, &[wrong]))
 }
 
