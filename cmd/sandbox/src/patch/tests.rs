@@ -1,10 +1,8 @@
 //! Tests of all patch formats on built-in kinds.
 
-mod json_patch;
 mod properties;
-mod strategic;
 
-use super::{PatchError, PatchType, apply, strict_errors};
+use super::{MAX_OPERATIONS, PatchError, PatchType, apply, strict_errors};
 use crate::json::{Value, json};
 use crate::schema;
 
@@ -12,73 +10,47 @@ fn json_patch(current: &Value, patch: &Value) -> Result<Value, PatchError> {
     apply(PatchType::Json, current, patch.to_string().as_bytes(), None)
 }
 
-fn merge_patch(current: &Value, patch: &Value) -> Result<Value, PatchError> {
-    apply(PatchType::Merge, current, patch.to_string().as_bytes(), None)
-}
-
-#[test]
-fn content_type_selects_patch_format() {
-    let good = [
-        ("application/json-patch+json", PatchType::Json),
-        ("application/merge-patch+json;charset=utf-8", PatchType::Merge),
-        ("application/strategic-merge-patch+json", PatchType::Strategic),
-        ("application/apply-patch+yaml", PatchType::Apply),
-    ];
-    for (content_type, kind) in good {
-        assert_eq!(PatchType::from_content_type(content_type), Ok(kind));
-    }
-    for bad in [
-        "",
-        "application/json",
-        "Application/merge-patch+json",
-        "application/merge-patch+json ;x",
-    ] {
-        let answer = PatchType::from_content_type(bad);
-        assert!(
-            matches!(answer, Err(PatchError::UnsupportedMediaType(_))),
-            "{bad}"
-        );
+fn code(error: &PatchError) -> u16 {
+    match error {
+        PatchError::NotDecodable(_) => 400,
+        PatchError::TooManyOperations(_) => 413,
+        PatchError::UnsupportedMediaType(_) => 415,
+        PatchError::NotApplicable(_) => 422,
+        PatchError::Internal(_) => 500,
     }
 }
 
+/// The file describes its format.
 #[test]
-fn unsupported_patch_type_is_rejected() {
-    let pod = schema::builtin("v1", "Pod");
-    for (kind, schema) in [
-        (PatchType::Strategic, None),
-        (PatchType::Apply, None),
-        (PatchType::Apply, pod),
-    ] {
-        let answer = apply(kind, &json!({}), b"{}", schema);
-        assert!(
-            matches!(answer, Err(PatchError::UnsupportedMediaType(_))),
-            "{kind:?}"
-        );
-    }
-}
-
-#[test]
-fn malformed_patch_is_rejected() {
-    for (kind, patch) in [
-        (PatchType::Json, "["),
-        (PatchType::Json, "{}"),
-        (PatchType::Json, r#"["x"]"#),
-        (PatchType::Json, r#"[{"op":"add","path":5}]"#),
-        (PatchType::Merge, "[]"),
-        (PatchType::Merge, "null"),
-        (PatchType::Merge, ""),
-        (PatchType::Strategic, "[]"),
-        (PatchType::Strategic, r#"{"a":"#),
-    ] {
-        let answer = apply(kind, &json!({}), patch.as_bytes(), schema::builtin("v1", "Pod"));
-        assert!(
-            matches!(answer, Err(PatchError::NotDecodable(_))),
-            "{kind:?} {patch}"
-        );
-    }
-    for kind in [PatchType::Json, PatchType::Strategic] {
-        let answer = apply(kind, &json!({"a": 1}), b"null", schema::builtin("v1", "Pod"));
-        assert_eq!(answer, Ok(json!({"a": 1})), "null is the empty patch");
+fn patches_match_api_server() {
+    let (mut content_type, mut schema, mut current, mut patch) = ("", None, Value::Null, "");
+    for (n, line) in include_str!("tests/cases.txt").lines().enumerate() {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "" | "#" => {}
+            "type" => (content_type, schema) = (rest, None),
+            "kind" => {
+                let (version, kind) = rest.split_once(' ').expect(line);
+                schema = Some(schema::builtin(version, kind).expect(line));
+            }
+            "on" => current = serde_json::from_str(rest).expect(line),
+            ">" => patch = rest,
+            "<" => {
+                let found = PatchType::from_content_type(content_type)
+                    .and_then(|kind| apply(kind, &current, patch.as_bytes(), schema));
+                let case = format!("line {}: {content_type} {patch}", n + 1);
+                match (found, serde_json::from_str::<Value>(rest)) {
+                    (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{case}"),
+                    (Ok(found), Err(_)) => panic!("{case}: {found}"),
+                    (Err(error), _) => {
+                        let (expected, reason) = rest.split_once(' ').unwrap_or((rest, ""));
+                        assert_eq!(code(&error).to_string(), expected, "{case}: {error}");
+                        assert!(error.to_string().contains(reason), "{case}: {error}");
+                    }
+                }
+            }
+            _ => panic!("line {}: {line}", n + 1),
+        }
     }
 }
 
@@ -101,33 +73,38 @@ fn strict_decoding_reports_duplicate_and_unknown_members() {
 }
 
 #[test]
-fn merge_patch_merges_objects_and_replaces_other_values() {
-    let cases = [
-        (
-            json!({"a": {"b": 1, "c": 2}}),
-            json!({"a": {"b": null, "d": 3}}),
-            json!({"a": {"c": 2, "d": 3}}),
-        ),
-        (json!({"a": [1, 2]}), json!({"a": [3]}), json!({"a": [3]})),
-        (
-            json!({"a": 1}),
-            json!({"a": {"b": {"c": null}}}),
-            json!({"a": {"b": {}}}),
-        ),
-        (json!({"a": {}}), json!({"a": "x"}), json!({"a": "x"})),
-        (
-            json!({}),
-            json!({"a": [{"b": null}, null]}),
-            json!({"a": [{}, null]}),
-        ),
-        (json!({"a": [1]}), json!({"a": [{"b": null}]}), json!({"a": [{}]})),
-        (
-            json!({"a": {}}),
-            json!({"a": [{"b": null}]}),
-            json!({"a": [{"b": null}]}),
-        ),
-    ];
-    for (current, patch, expected) in cases {
-        assert_eq!(merge_patch(&current, &patch), Ok(expected), "{current} {patch}");
-    }
+fn json_patch_limits_are_enforced() {
+    let test = json!({"op": "test", "path": "/a", "value": 1});
+    let doc = json!({"a": 1});
+    assert!(json_patch(&doc, &vec![test.clone(); MAX_OPERATIONS].into()).is_ok());
+    assert_eq!(
+        json_patch(&doc, &vec![test; MAX_OPERATIONS + 1].into()),
+        Err(PatchError::TooManyOperations(MAX_OPERATIONS + 1))
+    );
+
+    let third = Value::from("x".repeat(1024 * 1024 - 2));
+    let copies = |n: usize| vec![json!({"op": "copy", "from": "/a", "path": "/b"}); n].into();
+    assert!(json_patch(&json!({ "a": third }), &copies(3)).is_ok());
+    assert!(json_patch(&json!({ "a": third }), &copies(4)).is_err());
+
+    // Doubles in size, then in depth. Without the limits, both would exhaust the memory or the stack of the process.
+    let wide = vec![json!({"op": "copy", "from": "/a", "path": "/a/-"}); 40];
+    let answer = json_patch(&json!({"a": ["0123456789"]}), &wide.into());
+    assert!(answer.is_err_and(|error| error.to_string().contains("accumulated size")));
+    let deep: Vec<Value> = (0..40)
+        .map(|n| json!({"op": "copy", "from": "/a", "path": format!("/a{}", "/a".repeat(1 << n.min(7)))}))
+        .collect();
+    let answer = json_patch(&json!({"a": {}}), &deep.into());
+    assert!(answer.is_err_and(|error| error.to_string().contains("exceeded max depth")));
+    let moved: Vec<Value> = (0..500)
+        .flat_map(|_| {
+            [
+                json!({"op": "add", "path": "/b", "value": {}}),
+                json!({"op": "move", "from": "/a", "path": "/b/a"}),
+                json!({"op": "move", "from": "/b", "path": "/a"}),
+            ]
+        })
+        .collect();
+    let answer = json_patch(&json!({"a": {}}), &moved.into());
+    assert!(answer.is_err_and(|error| error.to_string().contains("exceeded max depth")));
 }
