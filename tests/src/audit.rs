@@ -11,7 +11,7 @@ use std::{
 };
 
 use coxswain_sandbox::{Audit, AuditRecord};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::roles::NAMESPACE;
 
@@ -19,7 +19,7 @@ use crate::roles::NAMESPACE;
 pub const DIRECTORY: &str = "COXSWAIN_TEST_AUDIT";
 
 /// A request of a service account. Fields that do not apply are empty.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "plain data")]
 pub struct Request {
     pub allowed: bool,
@@ -90,12 +90,11 @@ impl AuditLog {
         let Some(directory) = env::var_os(DIRECTORY) else {
             return Ok(());
         };
-        let lines: Vec<String> = self
-            .lock()
-            .requests
+        let requests = self.requests();
+        let lines: Vec<String> = requests
             .iter()
-            .map(|it| it.to_json().to_string())
-            .collect();
+            .map(serde_json::to_string)
+            .collect::<Result<_, _>>()?;
         let file = tempfile::Builder::new().suffix(".jsonl").tempfile_in(directory)?;
         fs::write(file.path(), lines.join("\n"))?;
         file.keep()?;
@@ -107,10 +106,9 @@ impl AuditLog {
         let mut all = BTreeSet::new();
         for entry in fs::read_dir(directory)? {
             let text = fs::read_to_string(entry?.path())?;
-            all.extend(
-                text.lines()
-                    .map(|line| Request::from_json(&serde_json::from_str(line).expect("a record"))),
-            );
+            for line in text.lines() {
+                all.insert(serde_json::from_str(line)?);
+            }
         }
         Ok(all)
     }
@@ -135,27 +133,6 @@ impl Request {
             namespace: record.namespace.to_owned(),
             name: record.name.to_owned(),
             path: record.path.to_owned(),
-        }
-    }
-
-    fn to_json(&self) -> Value {
-        json!({
-            "allowed": self.allowed, "account": self.account, "verb": self.verb, "group": self.group,
-            "resource": self.resource, "namespace": self.namespace, "name": self.name, "path": self.path,
-        })
-    }
-
-    fn from_json(value: &Value) -> Self {
-        let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
-        Self {
-            allowed: value["allowed"] == true,
-            account: text("account"),
-            verb: text("verb"),
-            group: text("group"),
-            resource: text("resource"),
-            namespace: text("namespace"),
-            name: text("name"),
-            path: text("path"),
         }
     }
 }

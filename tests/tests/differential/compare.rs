@@ -7,187 +7,104 @@ use serde_json::{Value, json};
 use crate::side::{Answer, NO_ANSWER};
 use crate::step::{Edit, Step, Verb};
 
-/// A known difference and its reason.
-struct KnownDifference {
-    /// The affected versions: all before this one, or all.
-    before: Option<(u32, u32)>,
-    #[expect(dead_code, reason = "documentation")]
-    why: &'static str,
-    effect: Effect,
-}
+/// Decides whether a known difference makes the states of the servers differ: the step, our answer and their answer.
+type Ends = fn(&Step, &Answer, &Answer) -> bool;
 
-enum Effect {
-    /// Removes a part of both answers from the comparison.
-    Drop(fn(&mut Answer)),
-    /// Ends the sequence, because the states differ.
-    End(fn(&Step, &Answer, &Answer) -> bool),
-}
+/// Known differences from all versions.
+const ENDS: &[Ends] = &[
+    // The real server applies a list and its deletion directive in any order.
+    |step, _, _| {
+        let about = |at: &str| step.edits.iter().any(|edit| edit.at.starts_with(at));
+        step.verb == Verb::Strategic
+            && about("/metadata/$deleteFromPrimitiveList~1finalizers")
+            && about("/metadata/finalizers")
+    },
+    // The real server reports any of several errors of a strategic patch.
+    |step, ours, theirs| {
+        let refused = ours.code >= 400 && theirs.code >= 400 && (ours.code == 500 || theirs.code == 500);
+        step.verb == Verb::Strategic && step.edits.len() > 1 && refused && ours.body != theirs.body
+    },
+    // Services of type ExternalName keep a hidden policy that has managers.
+    |_, ours, theirs| {
+        let has = |answer: &Answer| {
+            let managers = answer.body["metadata"]["managedFields"].to_string();
+            managers.contains("f:internalTrafficPolicy")
+        };
+        theirs.body["spec"]["type"] == "ExternalName" && has(theirs) && !has(ours)
+    },
+    // Create on update keeps the deletionTimestamp of the body.
+    |step, _, theirs| {
+        let marks = |edit: &Edit| edit.at.starts_with("/metadata/deletion");
+        let puts = matches!(step.verb, Verb::Replace | Verb::Update);
+        puts && theirs.code == 201 && step.edits.iter().any(marks)
+    },
+    // Null in binaryData is stored as an empty value until the next write.
+    |step, ours, theirs| {
+        let writes_null = |edit: &Edit| edit.at == "/binaryData" && edit.value.to_string().contains("null");
+        ours.code < 400 && theirs.code < 400 && step.edits.iter().any(writes_null)
+    },
+    // A dry run that would end a deletion returns an incomplete object.
+    |step, _, theirs| {
+        let dry = step.edits.iter().any(|edit| edit.at == "/dryRun");
+        let filled = theirs.body["kind"] == "Status" || theirs.body["metadata"]["name"].is_string();
+        step.verb == Verb::Delete && dry && theirs.code == 200 && !filled
+    },
+    // The status endpoint of services creates an incomplete service.
+    |step, ours, theirs| step.subresource == "/status" && ours.code == 404 && theirs.code != 404,
+];
 
-use Effect::{Drop, End};
-
-const KNOWN: &[KnownDifference] = &[
-    KnownDifference {
-        before: None,
-        why: "messages are approximate, and the real server lists causes in any order",
-        effect: Drop(cut_messages),
+/// Known differences from versions before 1.36.
+const ENDS_OLD: &[Ends] = &[
+    // Strategic patches that delete absent fields left directives behind.
+    |step, _, _| {
+        step.verb == Verb::Strategic
+            && step.edits.iter().any(|edit| {
+                let directs = edit.at.contains('$') || edit.value.to_string().contains('$');
+                edit.op == "remove" || edit.value.is_null() || directs
+            })
     },
-    KnownDifference {
-        before: None,
-        why: "the sandbox sends no deprecation warnings for built-in kinds",
-        effect: Drop(cut_advice),
+    // Validation rules have changed; the black-box tests cover them.
+    |_, ours, theirs| (ours.code < 400) != (theirs.code < 400),
+    // A service port with another number got another node port.
+    |_, ours, theirs| {
+        let node_ports = |answer: &Answer| {
+            let ports = answer.body["spec"]["ports"].as_array().into_iter().flatten();
+            ports.map(|port| port["nodePort"].clone()).collect::<Vec<_>>()
+        };
+        theirs.body["kind"] == "Service" && node_ports(ours) != node_ports(theirs)
     },
-    KnownDifference {
-        before: Some((1, 36)),
-        why: "managed fields had other detail, which changes versions; there were fewer warnings",
-        effect: Drop(cut_managers),
+    // A dry run gave services no address.
+    |step, _, theirs| {
+        let dry = step.query.iter().any(|(key, _)| *key == "dryRun");
+        dry && theirs.body["kind"] == "Service" && theirs.body["spec"]["clusterIP"].is_null()
     },
-    KnownDifference {
-        before: Some((1, 36)),
-        why: "pods had no generation, services fewer fields, and unset times were null",
-        effect: Drop(cut_newer_fields),
-    },
-    KnownDifference {
-        before: Some((1, 36)),
-        why: "a change of managers only was written in some cases",
-        effect: Drop(join_events),
-    },
-    KnownDifference {
-        before: Some((1, 36)),
-        why: "strategic patches that delete absent fields left directives behind",
-        effect: End(|step, _, _| {
-            step.verb == Verb::Strategic
-                && step.edits.iter().any(|edit| {
-                    let directs = edit.at.contains('$') || edit.value.to_string().contains('$');
-                    edit.op == "remove" || edit.value.is_null() || directs
-                })
-        }),
-    },
-    KnownDifference {
-        before: Some((1, 36)),
-        why: "rejections had other messages and some other codes",
-        effect: Drop(cut_rejections),
-    },
-    KnownDifference {
-        before: Some((1, 36)),
-        why: "validation rules have changed; the black-box tests cover them",
-        effect: End(|_, ours, theirs| (ours.code < 400) != (theirs.code < 400)),
-    },
-    KnownDifference {
-        before: Some((1, 36)),
-        why: "a service port with another number got another node port",
-        effect: End(|_, ours, theirs| {
-            let node_ports = |answer: &Answer| {
-                let ports = answer.body["spec"]["ports"]
-                    .as_array()
-                    .cloned()
-                    .unwrap_or_default();
-                ports
-                    .iter()
-                    .map(|port| port["nodePort"].clone())
-                    .collect::<Vec<_>>()
-            };
-            theirs.body["kind"] == "Service" && node_ports(ours) != node_ports(theirs)
-        }),
-    },
-    KnownDifference {
-        before: Some((1, 36)),
-        why: "a dry run gave services no address",
-        effect: End(|step, _, theirs| {
-            let dry = step.query.iter().any(|(key, _)| *key == "dryRun");
-            dry && theirs.body["kind"] == "Service" && theirs.body["spec"]["clusterIP"].is_null()
-        }),
-    },
-    KnownDifference {
-        before: Some((1, 36)),
-        why: "the deletion of a service returned a Status",
-        effect: End(|step, ours, theirs| {
-            step.verb == Verb::Delete && ours.body["kind"] != theirs.body["kind"]
-        }),
-    },
-    KnownDifference {
-        before: None,
-        why: "the real server applies a list and its deletion directive in any order",
-        effect: End(|step, _, _| {
-            let about = |at: &str| step.edits.iter().any(|edit| edit.at.starts_with(at));
-            step.verb == Verb::Strategic
-                && about("/metadata/$deleteFromPrimitiveList~1finalizers")
-                && about("/metadata/finalizers")
-        }),
-    },
-    KnownDifference {
-        before: None,
-        why: "the real server reports any of several errors of a strategic patch",
-        effect: End(|step, ours, theirs| {
-            let refused = ours.code >= 400 && theirs.code >= 400 && (ours.code == 500 || theirs.code == 500);
-            step.verb == Verb::Strategic && step.edits.len() > 1 && refused && ours.body != theirs.body
-        }),
-    },
-    KnownDifference {
-        before: None,
-        why: "services of type ExternalName keep a hidden policy that has managers",
-        effect: End(|_, ours, theirs| {
-            let has = |answer: &Answer| {
-                let managers = answer.body["metadata"]["managedFields"].to_string();
-                managers.contains("f:internalTrafficPolicy")
-            };
-            theirs.body["spec"]["type"] == "ExternalName" && has(theirs) && !has(ours)
-        }),
-    },
-    KnownDifference {
-        before: None,
-        why: "create on update keeps the deletionTimestamp of the body",
-        effect: End(|step, _, theirs| {
-            let marks = |edit: &Edit| edit.at.starts_with("/metadata/deletion");
-            let puts = matches!(step.verb, Verb::Replace | Verb::Update);
-            puts && theirs.code == 201 && step.edits.iter().any(marks)
-        }),
-    },
-    KnownDifference {
-        before: None,
-        why: "null in binaryData is stored as an empty value until the next write",
-        effect: End(|step, ours, theirs| {
-            let writes_null =
-                |edit: &Edit| edit.at == "/binaryData" && edit.value.to_string().contains("null");
-            ours.code < 400 && theirs.code < 400 && step.edits.iter().any(writes_null)
-        }),
-    },
-    KnownDifference {
-        before: None,
-        why: "a dry run that would end a deletion returns an incomplete object",
-        effect: End(|step, _, theirs| {
-            let dry = step.edits.iter().any(|edit| edit.at == "/dryRun");
-            let filled = theirs.body["kind"] == "Status" || theirs.body["metadata"]["name"].is_string();
-            step.verb == Verb::Delete && dry && theirs.code == 200 && !filled
-        }),
-    },
-    KnownDifference {
-        before: None,
-        why: "the status endpoint of services creates an incomplete service",
-        effect: End(|step, ours, theirs| {
-            step.subresource == "/status" && ours.code == 404 && theirs.code != 404
-        }),
-    },
-    KnownDifference {
-        before: Some((1, 21)),
-        why: "kube-apiserver 1.20 panics in some applies of Deployments (nil pointer) and closes the connection",
-        effect: End(|step, _, theirs| step.verb == Verb::Apply && theirs.code == NO_ANSWER),
-    },
+    // The deletion of a service returned a Status.
+    |step, ours, theirs| step.verb == Verb::Delete && ours.body["kind"] != theirs.body["kind"],
 ];
 
 /// Whether a known difference ends the sequence.
 pub fn ends(version: (u32, u32), step: &Step, ours: &Answer, theirs: &Answer) -> bool {
-    KNOWN
-        .iter()
-        .filter(|known| known.applies_to(version))
-        .any(|known| match known.effect {
-            End(ends) => ends(step, ours, theirs),
-            Drop(_) => false,
-        })
+    let old = if version < (1, 36) { ENDS_OLD } else { &[] };
+    // kube-apiserver 1.20 panics in some applies of Deployments (nil pointer) and closes the connection.
+    let broken = version < (1, 21) && step.verb == Verb::Apply && theirs.code == NO_ANSWER;
+    broken || ENDS.iter().chain(old).any(|ends| ends(step, ours, theirs))
 }
 
-impl KnownDifference {
-    fn applies_to(&self, version: (u32, u32)) -> bool {
-        self.before.is_none_or(|before| version < before)
+/// Removes the parts of an answer with known differences.
+fn cut_known(version: (u32, u32), answer: &mut Answer) {
+    // Messages are approximate, and the real server lists causes in any order.
+    cut_messages(answer);
+    // The sandbox sends no deprecation warnings for built-in kinds.
+    cut_advice(answer);
+    if version < (1, 36) {
+        // Managed fields had other detail, which changes versions; there were fewer warnings.
+        cut_managers(answer);
+        // Pods had no generation, services fewer fields, and unset times were null.
+        cut_newer_fields(answer);
+        // A change of managers only was written in some cases.
+        join_events(answer);
+        // Rejections had other messages and some other codes.
+        cut_rejections(answer);
     }
 }
 
@@ -196,12 +113,8 @@ pub fn differences(version: (u32, u32), one: &Answer, other: &Answer) -> Vec<Str
     let message = |answer: &Answer| answer.body["message"].as_str().unwrap_or_default().to_owned();
     let messages = (message(one), message(other));
     let (mut one, mut other) = (one.clone(), other.clone());
-    for known in KNOWN.iter().filter(|known| known.applies_to(version)) {
-        if let Drop(drop_part) = known.effect {
-            drop_part(&mut one);
-            drop_part(&mut other);
-        }
-    }
+    cut_known(version, &mut one);
+    cut_known(version, &mut other);
     if one.code != other.code {
         return vec![format!(
             "/code: {} {} | {} {}",

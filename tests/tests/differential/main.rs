@@ -106,8 +106,8 @@ async fn start() -> Result<Pair, StartError> {
     }
     let with_rules = theirs.cluster.version() >= (1, 29);
     join(
-        kinds::widget::define(&ours.cluster, with_rules),
-        kinds::widget::define(&theirs.cluster, with_rules),
+        kinds::define_widgets(&ours.cluster, with_rules),
+        kinds::define_widgets(&theirs.cluster, with_rules),
     )
     .await;
     Ok(Pair {

@@ -1,10 +1,12 @@
 //! Sequences: a seed selects a kind and requests for two of its objects.
 
+use std::sync::LazyLock;
+
 use serde_json::json;
 
 use crate::draw::Draw;
 use crate::kinds::{Kind, Place, places};
-use crate::step::{Edit, OLD_VERSION, OTHER_UID, Step, UID, VERSION, Verb};
+use crate::step::{Edit, Step, Verb};
 
 /// Requests for objects of one kind.
 pub struct Sequence<'a> {
@@ -12,6 +14,12 @@ pub struct Sequence<'a> {
     pub kind: &'a Kind,
     pub steps: Vec<Step>,
 }
+
+/// The fields of `DeleteOptions`.
+static DELETE_OPTIONS: LazyLock<Vec<Place>> =
+    LazyLock::new(|| places(include_str!("kinds/delete_options.json")));
+/// The fields of a `Scale`.
+static SCALE: LazyLock<Vec<Place>> = LazyLock::new(|| places(include_str!("kinds/scale.json")));
 
 /// Maximum number of steps.
 const STEPS_MAX: usize = 14;
@@ -108,10 +116,10 @@ fn step(draw: &mut Draw, kind: &Kind) -> Step {
             (Verb::Get | Verb::List, _) => {}
             (Verb::Delete | Verb::DeleteCollection, _) => {
                 if !draw.once_in(3) {
-                    edit(draw, &options(), &mut step, 6);
+                    edit(draw, &DELETE_OPTIONS, &mut step, 6);
                 }
             }
-            (_, "/scale") => edit(draw, &scale(), &mut step, 6),
+            (_, "/scale") => edit(draw, &SCALE, &mut step, 6),
             (_, "/status") if !draw.once_in(5) => edit(draw, &kind.status, &mut step, 6),
             (Verb::Strategic, _) if !kind.directives.is_empty() && draw.once_in(2) => {
                 edit(draw, &kind.directives, &mut step, 6);
@@ -167,14 +175,14 @@ fn edit(draw: &mut Draw, places: &[Place], step: &mut Step, bad: usize) {
     };
     if matches!(op, "copy" | "move") {
         // The patched object must keep its type.
-        let from = draw.one(places).at;
+        let from = draw.one(places).at.as_str();
         let odd = ["/kind", "/apiVersion", "/metadata/resourceVersion"].contains(&from);
         let from = if odd { "/metadata/labels/app" } else { from };
         value = json!(from);
     }
     step.edits.push(Edit {
         op,
-        at: place.at.to_owned(),
+        at: place.at.clone(),
         value,
     });
 }
@@ -224,29 +232,4 @@ fn query(draw: &mut Draw, verb: Verb) -> Vec<(&'static str, String)> {
         add("fieldSelector", selector);
     }
     query
-}
-
-fn options() -> Vec<Place> {
-    places! {
-        "/propagationPolicy": ["Background", "Foreground", "Orphan"] / ["Odd", "", 1],
-        "/gracePeriodSeconds": [0, 30, 1] / [-1, "x"],
-        "/preconditions/uid": [UID] / [OTHER_UID, "x"],
-        "/preconditions/resourceVersion": [VERSION] / [OLD_VERSION, "x"],
-        "/orphanDependents": [true, false] / ["x"],
-        "/dryRun": [["All"]] / [["odd"], "All"],
-        "/kind": [] / ["Odd", ""],
-        "/nosuch": [] / [1],
-    }
-}
-
-fn scale() -> Vec<Place> {
-    places! {
-        "/spec/replicas": [0, 2, 4] / [-1, "x", null, 20],
-        "/spec/replicas": [1, 3] / [1.5],
-        "/metadata/resourceVersion": [VERSION] / [OLD_VERSION, "x"],
-        "/metadata/labels": [{"x": "y"}] / [{"bad key": "x"}],
-        "/metadata/uid": [UID] / [OTHER_UID],
-        "/status/replicas": [9] / ["x"],
-        "/spec": [] / [{}, null],
-    }
 }
