@@ -4,7 +4,7 @@ use coxswain_tests::{Cluster, Need, Reply, Test, fixtures::MERGE, roles::is_allo
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{config_map, core, object, of, soon, with};
+use crate::support::{config_map, core, forbidden, object, of, soon, with};
 
 const APPLY: &str = "application/apply-patch+yaml";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
@@ -25,7 +25,7 @@ fn rule(verbs: &[&str], resource: &str) -> Value {
 
 /// Grants rules to a user in a namespace, and waits until the server has loaded them.
 async fn grant(c: &Cluster, ns: &str, user: &str, rules: Value) {
-    let role = with(object(RBAC, "Role", user), "/rules", rules.clone());
+    let role = with(object(RBAC, "Role", user), json!({ "rules": rules }));
     c.create(&of(RBAC, ns, "roles"), &role).await;
     let reference = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user});
     let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user});
@@ -36,13 +36,6 @@ async fn grant(c: &Cluster, ns: &str, user: &str, rules: Value) {
         is_allowed(c, user, &attributes).await.then_some(())
     })
     .await;
-}
-
-/// Asserts a 403 with this message.
-#[track_caller]
-fn forbidden(reply: &Reply, message: &str) {
-    reply.expect_error(403, "Forbidden");
-    reply.check(reply.message() == message, &format!("expected {message}"));
 }
 
 async fn owner_references_require_permissions(c: Cluster) {
@@ -81,11 +74,8 @@ async fn owner_references_require_permissions(c: Cluster) {
     let message =
         "configmaps \"a\" is forbidden: cannot set an ownerRef on a resource you can't delete: , <nil>";
     forbidden(&put(bob, config_map("a")).await, message);
-    let controlled = with(
-        dependent("a", false),
-        "/metadata/ownerReferences/0/controller",
-        json!(true),
-    );
+    let mut controlled = dependent("a", false);
+    controlled["metadata"]["ownerReferences"][0]["controller"] = true.into();
     for (patch, query, body) in [
         (MERGE, "", json!({"metadata": {"ownerReferences": null}})),
         (APPLY, "?fieldManager=test&force=true", controlled),

@@ -4,7 +4,9 @@ use coxswain_tests::{Cluster, Reply, Test, test};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::{JSON_PATCH, MERGE, config_map, core, finalizers, held, object, version, with};
+use crate::support::{
+    JSON_PATCH, MERGE, config_map, core, finalizers, held, lines, names, object, version, with,
+};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -26,20 +28,26 @@ fn count(replies: &[Reply], status: u16) -> usize {
     replies.iter().filter(|reply| reply.status == status).count()
 }
 
+/// Adds the number of a writer to the data of a body.
+fn by(body: Value, index: usize) -> Value {
+    with(body, json!({"data": {"by": index.to_string()}}))
+}
+
+/// Asserts that one write has succeeded, that its answer is the stored object, and that the others have failed with this reason.
+async fn expect_one_success(c: &Cluster, path: &str, replies: &[Reply], success: u16, reason: &str) {
+    let (won, lost): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == success);
+    for reply in lost {
+        reply.expect_error(409, reason);
+    }
+    let won: Vec<Value> = won.into_iter().map(Reply::json).collect();
+    assert_eq!(won, [c.read(path).await]);
+}
+
 async fn concurrent_creates_of_one_name_succeed_once(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
-    let objects = (0..MANY).map(|index| with(config_map("a"), "/data", json!({"by": index.to_string()})));
-    let replies = join_all(objects.map(|object| c.api().post(&path, object))).await;
-    assert_eq!((count(&replies, 201), count(&replies, 409)), (1, MANY - 1));
-    for reply in &replies {
-        if reply.status == 409 {
-            reply.expect_error(409, "AlreadyExists");
-        }
-    }
-    let winner = replies.iter().find(|reply| reply.status == 201);
-    let stored = c.read(&format!("{path}/a")).await;
-    assert_eq!(winner.map(Reply::json), Some(stored));
+    let replies = join_all((0..MANY).map(|index| c.api().post(&path, by(config_map("a"), index)))).await;
+    expect_one_success(&c, &format!("{path}/a"), &replies, 201, "AlreadyExists").await;
 }
 
 async fn concurrent_puts_of_one_version_succeed_once(c: Cluster) {
@@ -47,17 +55,8 @@ async fn concurrent_puts_of_one_version_succeed_once(c: Cluster) {
     let path = core(&ns, "configmaps");
     let made = c.create(&path, &config_map("a")).await;
     let path = format!("{path}/a");
-    let objects = (0..MANY).map(|index| with(made.clone(), "/data", json!({"by": index.to_string()})));
-    let replies = join_all(objects.map(|object| c.api().put(&path, object))).await;
-    assert_eq!((count(&replies, 200), count(&replies, 409)), (1, MANY - 1));
-    for reply in &replies {
-        if reply.status == 409 {
-            reply.expect_error(409, "Conflict");
-        }
-    }
-    let winner = replies.iter().find(|reply| reply.status == 200);
-    let stored = c.read(&path).await;
-    assert_eq!(winner.map(Reply::json), Some(stored));
+    let replies = join_all((0..MANY).map(|index| c.api().put(&path, by(made.clone(), index)))).await;
+    expect_one_success(&c, &path, &replies, 200, "Conflict").await;
 }
 
 /// The server retries a patch that conflicts five times.
@@ -84,43 +83,41 @@ async fn concurrent_patches_with_version_succeed_once(c: Cluster) {
     let path = core(&ns, "configmaps");
     let made = c.create(&path, &config_map("a")).await;
     let path = format!("{path}/a");
-    let from = made["metadata"]["resourceVersion"].clone();
-    let changes = (0..MANY)
-        .map(|index| json!({"metadata": {"resourceVersion": from}, "data": {"by": index.to_string()}}));
-    let replies = join_all(changes.map(|change| c.api().patch(&path, MERGE, change))).await;
-    assert_eq!((count(&replies, 200), count(&replies, 409)), (1, MANY - 1));
+    let from = json!({"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}});
+    let replies = join_all((0..MANY).map(|index| c.api().patch(&path, MERGE, by(from.clone(), index)))).await;
+    expect_one_success(&c, &path, &replies, 200, "Conflict").await;
+}
+
+/// Sends concurrent deletions of the object `a`, and then creates `b`. Returns the replies and two events since `made`.
+async fn deleted(c: &Cluster, path: &str, made: &Value) -> (Vec<Reply>, Vec<String>) {
+    let query = format!("{path}?watch=1&resourceVersion={}", version(made));
+    let mut watch = c.api().watch(&query).await;
+    let object = format!("{path}/a");
+    let replies = join_all((0..MANY).map(|_| c.api().delete(&object, ()))).await;
+    c.create(path, &config_map("b")).await;
+    (replies, lines(&mut watch, 2).await)
 }
 
 async fn concurrent_deletions_succeed_once(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let made = c.create(&path, &config_map("a")).await;
-    let query = format!("{path}?watch=1&resourceVersion={}", version(&made));
-    let mut watch = c.api().watch(&query).await;
-    let object = format!("{path}/a");
-    let replies = join_all((0..MANY).map(|_| c.api().delete(&object, ()))).await;
+    let (replies, events) = deleted(&c, &path, &made).await;
     assert_eq!((count(&replies, 200), count(&replies, 404)), (1, MANY - 1));
-    c.expect_absent(&object).await;
-    c.create(&path, &config_map("b")).await;
-    let lines = crate::support::lines(&mut watch, 2).await;
-    assert_eq!(lines, ["DELETED a", "ADDED b"]);
+    c.expect_absent(&format!("{path}/a")).await;
+    assert_eq!(events, ["DELETED a", "ADDED b"]);
 }
 
 async fn concurrent_deletions_with_finalizer_return_same_object(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let made = c.create(&path, &held(config_map("a"))).await;
-    let query = format!("{path}?watch=1&resourceVersion={}", version(&made));
-    let mut watch = c.api().watch(&query).await;
-    let object = format!("{path}/a");
-    let replies = join_all((0..MANY).map(|_| c.api().delete(&object, ()))).await;
+    let (replies, events) = deleted(&c, &path, &made).await;
     let first = replies[0].expect(200);
     for reply in &replies {
         assert_eq!(reply.expect(200), first);
     }
-    c.create(&path, &config_map("b")).await;
-    let lines = crate::support::lines(&mut watch, 2).await;
-    assert_eq!(lines, ["MODIFIED a", "ADDED b"]);
+    assert_eq!(events, ["MODIFIED a", "ADDED b"]);
 }
 
 /// Each client removes its own finalizer and retries after a conflict. The last removal deletes the object.
@@ -128,7 +125,7 @@ async fn concurrent_finalizer_removals_all_succeed(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let own: Vec<_> = (0..5).map(|index| format!("example.com/{index}")).collect();
-    let object = with(config_map("a"), "/metadata/finalizers", json!(own));
+    let object = with(config_map("a"), json!({"metadata": {"finalizers": own}}));
     c.create(&path, &object).await;
     let path = format!("{path}/a");
     c.delete(&path).await;
@@ -158,17 +155,20 @@ async fn concurrent_finalizer_removals_all_succeed(c: Cluster) {
 async fn concurrent_generated_names_differ(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
-    let object = with(config_map("a"), "/metadata", json!({"generateName": "g-"}));
+    let object = with(
+        config_map("a"),
+        json!({"metadata": {"name": null, "generateName": "g-"}}),
+    );
     let replies = join_all((0..MANY).map(|_| c.api().post(&path, &object))).await;
     assert_eq!(count(&replies, 201), MANY);
     let list = c.read(&path).await;
-    assert_eq!(crate::support::names(&list).len(), MANY);
+    assert_eq!(names(&list).len(), MANY);
 }
 
 async fn concurrent_requests_for_cluster_ip_succeed_once(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "services");
-    let service = |name: String, spec: Value| with(object("v1", "Service", &name), "/spec", spec);
+    let service = |name: String, spec: Value| with(object("v1", "Service", &name), json!({ "spec": spec }));
     let ports = json!([{"port": 80}]);
     // An address that is free, independent of the range.
     let probe = c

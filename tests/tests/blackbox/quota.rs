@@ -4,10 +4,10 @@
 //! writes the limits and recalculates the usage. The controller recalculates after a change of the spec, from caches that can be
 //! stale, and otherwise only every few minutes.
 
-use coxswain_tests::{Cluster, Need, Reply, Test, test, time};
+use coxswain_tests::{Cluster, Need, Test, test, time};
 use serde_json::{Value, json};
 
-use crate::support::{SOON, config_map, core, object, of, pod, soon, with};
+use crate::support::{SOON, config_map, core, forbidden, object, of, pod, soon};
 
 /// The tests of this file.
 pub fn tests() -> Vec<Test> {
@@ -22,7 +22,9 @@ pub fn tests() -> Vec<Test> {
 }
 
 fn quota(name: &str, hard: Value) -> Value {
-    with(object("v1", "ResourceQuota", name), "/spec/hard", hard)
+    let mut quota = object("v1", "ResourceQuota", name);
+    quota["spec"]["hard"] = hard;
+    quota
 }
 
 fn path(ns: &str, name: &str) -> String {
@@ -94,11 +96,13 @@ async fn limited(c: &Cluster, hard: Value) -> String {
     ns
 }
 
-/// Asserts a 403 with this message.
-#[track_caller]
-fn refused(reply: &Reply, message: &str) {
-    reply.expect_error(403, "Forbidden");
-    reply.check(reply.message() == message, &format!("expected {message}"));
+/// Waits until a `ConfigMap` is created.
+async fn created(c: &Cluster, ns: &str, name: &str) {
+    soon(&format!("{name} is created"), async || {
+        let reply = c.api().post(&core(ns, "configmaps"), config_map(name)).await;
+        (reply.status == 201).then_some(())
+    })
+    .await;
 }
 
 /// On a real server, the usage includes the failed request until the next recalculation.
@@ -148,32 +152,16 @@ async fn limits_follow_the_spec(c: Cluster) {
     // Existing objects over the limit stay.
     used(&c, &ns, "q", json!({"configmaps": "2", "secrets": "0"})).await;
     let reply = c.api().post(&core(&ns, "configmaps"), config_map("c")).await;
-    refused(
+    forbidden(
         &reply,
         "configmaps \"c\" is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=2, limited: configmaps=1",
     );
     let higher = json!({"spec": {"hard": {"configmaps": "3", "secrets": null}}});
     c.merge(&path(&ns, "q"), higher).await;
     used(&c, &ns, "q", json!({"configmaps": "2"})).await;
-    soon("the new limit applies", async || {
-        (c.api()
-            .post(&core(&ns, "configmaps"), config_map("c"))
-            .await
-            .status
-            == 201)
-            .then_some(())
-    })
-    .await;
+    created(&c, &ns, "c").await;
     c.delete(&path(&ns, "q")).await;
-    soon("nothing is limited any more", async || {
-        (c.api()
-            .post(&core(&ns, "configmaps"), config_map("d"))
-            .await
-            .status
-            == 201)
-            .then_some(())
-    })
-    .await;
+    created(&c, &ns, "d").await;
 }
 
 async fn concurrent_creates_never_exceed_quota(c: Cluster) {
@@ -204,7 +192,7 @@ async fn finished_pods_count_as_objects_only(c: Cluster) {
     c.create(&core(&ns, "pods"), &pod("b")).await;
     used(&c, &ns, "q", json!({"pods": "1", "count/pods": "2"})).await;
     let reply = c.api().post(&core(&ns, "pods"), pod("c")).await;
-    refused(
+    forbidden(
         &reply,
         "pods \"c\" is forbidden: exceeded quota: q, requested: count/pods=1,pods=1, used: count/pods=2,pods=1, limited: \
          count/pods=2,pods=1",

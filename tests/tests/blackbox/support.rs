@@ -2,26 +2,13 @@
 
 use std::time::Duration;
 
-use coxswain_tests::{Cluster, Watch, time};
+use coxswain_tests::{Cluster, Reply, Watch, time};
 use serde_json::{Value, json};
 
-pub use coxswain_tests::fixtures::{JSON_PATCH, MERGE, core, group as of, named as object, pod};
+pub use coxswain_tests::fixtures::{JSON_PATCH, MERGE, core, group as of, named as object, pod, with};
 
 /// A finalizer that no controller removes.
 pub const HOLD: &str = "example.com/hold";
-
-/// Sets the field at a JSON pointer. Missing parents are created.
-pub fn with(mut object: Value, pointer: &str, value: Value) -> Value {
-    let mut place = &mut object;
-    for step in pointer.split('/').skip(1) {
-        place = match step.parse::<usize>() {
-            Ok(index) if place.is_array() => &mut place[index],
-            _ => &mut place[step],
-        };
-    }
-    *place = value;
-    object
-}
 
 pub fn config_map(name: &str) -> Value {
     object("v1", "ConfigMap", name)
@@ -29,7 +16,7 @@ pub fn config_map(name: &str) -> Value {
 
 /// Adds a finalizer, so that a deletion only sets the deletionTimestamp.
 pub fn held(object: Value) -> Value {
-    with(object, "/metadata/finalizers", json!([HOLD]))
+    with(object, json!({"metadata": {"finalizers": [HOLD]}}))
 }
 
 pub fn finalizers(object: &Value) -> Vec<&str> {
@@ -97,6 +84,13 @@ pub fn soon<T, F: AsyncFnMut() -> Option<T>>(what: &str, ask: F) -> impl Future<
         let answer = time::eventually(SOON, ask).await;
         answer.unwrap_or_else(|| panic!("{what}: not in time, at {caller}"))
     }
+}
+
+/// Asserts a 403 with this message.
+#[track_caller]
+pub fn forbidden(reply: &Reply, message: &str) {
+    reply.expect_error(403, "Forbidden");
+    reply.check(reply.message() == message, &format!("expected {message}"));
 }
 
 /// Asserts that the object at `path` is still exactly `before`.

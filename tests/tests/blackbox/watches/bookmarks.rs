@@ -9,9 +9,7 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(bookmark_is_sent_before_timeout),
-        test!(bookmark_has_version_only),
-        test!(watch_resumes_from_bookmark),
+        test!(bookmark_before_timeout_has_version_to_resume_from),
         test!(bookmarks_are_not_sent_by_default),
         test!(bookmarks_of_metadata_watch_have_metadata_kind),
         test!(initial_events_without_bookmarks_have_no_end_bookmark).since(1, 27),
@@ -34,31 +32,24 @@ async fn watched(c: &Cluster, query: &str) -> (Vec<Value>, u64) {
     (until_end(&mut watch).await, version(&elsewhere))
 }
 
-async fn bookmark_is_sent_before_timeout(c: Cluster) {
+async fn bookmark_before_timeout_has_version_to_resume_from(c: Cluster) {
     let (events, after) = watched(&c, "&allowWatchBookmarks=true").await;
     assert!(!events.is_empty(), "no bookmark");
     for event in &events {
         assert_eq!(event["type"], "BOOKMARK", "{event:#}");
     }
     let last = events.last().expect("a bookmark");
-    assert!(version(&last["object"]) >= after, "{last:#}");
-}
+    let from = version(&last["object"]);
+    assert!(from >= after, "{last:#}");
 
-async fn bookmark_has_version_only(c: Cluster) {
-    let (events, _) = watched(&c, "&allowWatchBookmarks=true").await;
-    let mut object = events[0]["object"].clone();
-    assert!(version(&object) > 0);
+    let mut object = last["object"].clone();
     let metadata = object["metadata"].as_object_mut().expect("metadata");
     metadata.remove("resourceVersion");
     // Older servers write null.
     metadata.remove("creationTimestamp");
     let expected = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}});
     assert_eq!(object, expected);
-}
 
-async fn watch_resumes_from_bookmark(c: Cluster) {
-    let (events, _) = watched(&c, "&allowWatchBookmarks=true").await;
-    let from = version(&events[0]["object"]);
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     let made = c.create(&path, &config_map("b")).await;
