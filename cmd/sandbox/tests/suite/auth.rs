@@ -3,22 +3,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coxswain_sandbox::{ApiService, Authorization, Env, Sandbox};
+use coxswain_sandbox::{ApiService, Authorization, Sandbox};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::{MAPS, delete, get, names, patch, post, send_with};
+use crate::client::{MAPS, builder, delete, get, names, patch, post, send_with};
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
 fn sandbox(authorization: Authorization) -> Sandbox {
-    let start = jiff::Timestamp::from_second(1_800_000_000).expect("a time");
-    Sandbox::builder()
-        .env(Env::starting_at(start, 7))
-        .authorization(authorization)
-        .start()
-        .expect("a sandbox")
+    builder().authorization(authorization).start().expect("a sandbox")
 }
 
 /// A token of the account `default`.

@@ -1,7 +1,7 @@
 //! A client that calls an API service directly.
 
 use bytes::Bytes;
-use coxswain_sandbox::{ApiService, Env, Limits, ResponseBody, Sandbox};
+use coxswain_sandbox::{ApiService, Builder, Env, Limits, ResponseBody, Sandbox};
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
@@ -15,12 +15,13 @@ pub fn sandbox() -> Sandbox {
 
 /// A sandbox with a bounded history.
 pub fn sandbox_with(history: Limits) -> Sandbox {
+    builder().history(history).start().expect("a sandbox")
+}
+
+/// A builder with a fixed time and seed.
+pub fn builder() -> Builder {
     let start = jiff::Timestamp::from_second(1_800_000_000).expect("a time");
-    Sandbox::builder()
-        .env(Env::starting_at(start, 7))
-        .history(history)
-        .start()
-        .expect("a sandbox")
+    Sandbox::builder().env(Env::starting_at(start, 7))
 }
 
 /// Sends one request and reads the whole answer.

@@ -14,7 +14,7 @@ use tower_service::Service as _;
 
 use crate::client::{delete, elapsed, get, names, post, sandbox, watch};
 
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 fn version(name: &str, served: bool, storage: bool) -> Value {
     json!({"name": name, "served": served, "storage": storage,
@@ -28,18 +28,18 @@ fn crd(plural: &str, group: &str, kind: &str, versions: &Value) -> Value {
             "names": {"plural": plural, "kind": kind, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")}}})
 }
 
-async fn define(service: &ApiService, definition: &Value) {
+pub async fn define(service: &ApiService, definition: &Value) {
     let (status, answer) = post(service, CRDS, definition).await;
     assert_eq!(status, 201, "{answer}");
 }
 
-const WIDGETS: &str = "/apis/x.io/v1/namespaces/default/widgets";
+pub const WIDGETS: &str = "/apis/x.io/v1/namespaces/default/widgets";
 
-fn widget(name: &str) -> Value {
+pub fn widget(name: &str) -> Value {
     json!({"apiVersion": "x.io/v1", "kind": "Widget", "metadata": {"name": name}})
 }
 
-fn widgets() -> Value {
+pub fn widgets() -> Value {
     crd("widgets", "x.io", "Widget", &json!([version("v1", true, true)]))
 }
 

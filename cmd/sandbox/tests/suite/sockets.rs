@@ -17,27 +17,20 @@ const CLOSE_MAX: Duration = Duration::from_mins(2);
 /// Number of connection slots of the server.
 const SLOTS: usize = 1024;
 
-async fn start() -> (
-    String,
-    TlsConnector,
-    oneshot::Sender<()>,
-    tokio::task::JoinHandle<()>,
-) {
-    let (address, tls, _, stop, task) = start_with_token().await;
-    (address, tls, stop, task)
+/// A running server and its TLS client.
+struct Fixture {
+    address: String,
+    tls: TlsConnector,
+    token: String,
+    stop: oneshot::Sender<()>,
+    task: tokio::task::JoinHandle<()>,
 }
 
 #[expect(
     clippy::disallowed_methods,
     reason = "the server belongs to the test's runtime, which ends it"
 )]
-async fn start_with_token() -> (
-    String,
-    TlsConnector,
-    String,
-    oneshot::Sender<()>,
-    tokio::task::JoinHandle<()>,
-) {
+async fn start() -> Fixture {
     let server = Server::bind("127.0.0.1:0".parse().expect("an address"))
         .await
         .expect("a port");
@@ -59,11 +52,25 @@ async fn start_with_token() -> (
         let _ = stopped.await;
     }));
     let tls = TlsConnector::from(Arc::new(config));
-    (address, tls, token, stop, task)
+    Fixture {
+        address,
+        tls,
+        token,
+        stop,
+        task,
+    }
 }
 
-fn name() -> ServerName<'static> {
-    ServerName::try_from("localhost").expect("a name")
+impl Fixture {
+    async fn connect(&self) -> TlsStream<TcpStream> {
+        self.connect_with(&self.tls).await
+    }
+
+    async fn connect_with(&self, tls: &TlsConnector) -> TlsStream<TcpStream> {
+        let socket = TcpStream::connect(&self.address).await.expect("a connection");
+        let name = ServerName::try_from("localhost").expect("a name");
+        tls.connect(name, socket).await.expect("a handshake")
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a real socket has no paused clock")]
@@ -74,9 +81,8 @@ async fn within(limit: Duration, future: impl Future) -> bool {
 /// A connection without a request occupies a connection slot.
 #[tokio::test]
 async fn silent_connection_is_closed() {
-    let (address, tls, _stop, _task) = start().await;
-    let socket = TcpStream::connect(&address).await.expect("a connection");
-    let mut stream = tls.connect(name(), socket).await.expect("a handshake");
+    let fixture = start().await;
+    let mut stream = fixture.connect().await;
     let ended = within(CLOSE_MAX, stream.read_to_end(&mut Vec::new())).await;
     assert!(ended, "the connection is open");
 }
@@ -84,17 +90,16 @@ async fn silent_connection_is_closed() {
 /// The connections are idle after a request. A server that waits for a free slot would not stop in time.
 #[tokio::test]
 async fn server_stops_while_every_slot_is_taken() {
-    let (address, tls, token, stop, task) = start_with_token().await;
+    let fixture = start().await;
     let mut held = Vec::new();
     for _ in 0..SLOTS {
-        let socket = TcpStream::connect(&address).await.expect("a connection");
-        let mut stream = tls.connect(name(), socket).await.expect("a handshake");
-        get_version(&mut stream, &token).await;
+        let mut stream = fixture.connect().await;
+        get_version(&mut stream, &fixture.token).await;
         held.push(stream);
     }
-    let waiting = TcpStream::connect(&address).await.expect("a connection");
-    stop.send(()).expect("it serves");
-    assert!(within(CLOSE_MAX, task).await, "the server does not stop");
+    let waiting = TcpStream::connect(&fixture.address).await.expect("a connection");
+    fixture.stop.send(()).expect("it serves");
+    assert!(within(CLOSE_MAX, fixture.task).await, "the server does not stop");
     drop((held, waiting));
 }
 
@@ -113,13 +118,11 @@ async fn get_version(stream: &mut TlsStream<TcpStream>, token: &str) {
 
 #[tokio::test]
 async fn connection_with_incomplete_request_is_closed() {
-    let (address, tls, _stop, _task) = start().await;
+    let fixture = start().await;
     for protocol in ["http/1.1", "h2"] {
-        let socket = TcpStream::connect(&address).await.expect("a connection");
-        let mut config = (**tls.config()).clone();
+        let mut config = (**fixture.tls.config()).clone();
         config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
-        let tls = TlsConnector::from(Arc::new(config));
-        let mut stream = tls.connect(name(), socket).await.expect("a handshake");
+        let mut stream = fixture.connect_with(&TlsConnector::from(Arc::new(config))).await;
         stream.write_all(b"P").await.expect("it listens");
         stream.flush().await.expect("it listens");
         // The server may send an error first.
@@ -132,9 +135,9 @@ async fn connection_with_incomplete_request_is_closed() {
 #[tokio::test]
 async fn oversized_body_is_drained_and_rejected() {
     const SIZE: usize = 16 * 1024 * 1024;
-    let (address, tls, token, _stop, _task) = start_with_token().await;
-    let socket = TcpStream::connect(&address).await.expect("a connection");
-    let mut stream = tls.connect(name(), socket).await.expect("a handshake");
+    let fixture = start().await;
+    let mut stream = fixture.connect().await;
+    let token = &fixture.token;
     let head = format!(
         "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
          authorization: Bearer {token}\r\ncontent-type: application/json\r\ncontent-length: {SIZE}\r\n\r\n"
@@ -153,11 +156,10 @@ async fn oversized_body_is_drained_and_rejected() {
 /// A closed idle connection would leave the client with a request of unknown outcome.
 #[tokio::test]
 async fn idle_connection_is_reused() {
-    let (address, tls, token, _stop, _task) = start_with_token().await;
-    let socket = TcpStream::connect(&address).await.expect("a connection");
-    let mut stream = tls.connect(name(), socket).await.expect("a handshake");
+    let fixture = start().await;
+    let mut stream = fixture.connect().await;
     for _ in 0..2 {
-        get_version(&mut stream, &token).await;
+        get_version(&mut stream, &fixture.token).await;
         // Longer than the limit of the first request.
         let ended = within(Duration::from_secs(12), stream.read_u8()).await;
         assert!(!ended, "the connection was closed");

@@ -5,9 +5,9 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::client::{get, send};
+use crate::definitions::{CRDS, WIDGETS, define, widgets};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
 /// Starts a sandbox with a delayed controller, after the rounds for the initial objects.
@@ -62,33 +62,18 @@ async fn terminating_namespace_keeps_its_content_until_the_step() {
 #[tokio::test(start_paused = true)]
 async fn crd_is_not_served_until_the_step() {
     let (sandbox, service) = start(InternalController::CrdEstablishing);
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.test.dev"},
-        "spec": {
-            "group": "test.dev", "scope": "Namespaced",
-            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
-            "versions": [{"name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object"}}}],
-        },
-    });
-    create(&service, CRDS, &crd).await;
-    let path = format!("{CRDS}/widgets.test.dev");
+    define(&service, &widgets()).await;
+    let path = format!("{CRDS}/widgets.x.io");
     let established = |crd: &Value| {
-        let conditions = crd["status"]["conditions"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        conditions
-            .iter()
-            .any(|it| it["type"] == "Established" && it["status"] == "True")
+        let mut conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.any(|it| it["type"] == "Established" && it["status"] == "True")
     };
     assert!(!established(&get(&service, &path).await.1));
-    assert_eq!(get(&service, "/apis/test.dev/v1/widgets").await.0, 404);
+    assert_eq!(get(&service, WIDGETS).await.0, 404);
 
     assert!(sandbox.step(InternalController::CrdEstablishing));
     assert!(established(&get(&service, &path).await.1));
-    assert_eq!(get(&service, "/apis/test.dev/v1/widgets").await.0, 200);
+    assert_eq!(get(&service, WIDGETS).await.0, 200);
     assert!(!sandbox.step(InternalController::CrdEstablishing));
 }
 

@@ -39,19 +39,6 @@ async fn bookmark_without_progress_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_report_revision_of_the_store() {
-    let sandbox = sandbox();
-    let service = sandbox.service();
-    let path = format!(
-        "/api/v1/namespaces/default/secrets?watch=1&allowWatchBookmarks=true&resourceVersion={}",
-        sandbox.revision()
-    );
-    let mut secrets = watch(&service, &path).await;
-    let later = create(&service, "a").await;
-    assert_eq!(secrets.brief().await, Some(format!("BOOKMARK @{later}")));
-}
-
-#[tokio::test(start_paused = true)]
 async fn watch_ends_at_its_timeout() {
     let service = sandbox().service();
     let mut events = watch(

@@ -5,6 +5,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::client::{MAPS, create, delete, get, patch, post, sandbox, send, version, watch};
+use crate::definitions::{WIDGETS, define, widget, widgets};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -36,28 +37,20 @@ async fn invalid_quality_does_not_panic() {
 #[tokio::test(start_paused = true)]
 async fn deeply_nested_object_can_be_updated_and_deleted() {
     let api_service = sandbox().service();
-    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-    let crd = json!({"metadata": {"name": "widgets.x.io"}, "spec": {"group": "x.io", "scope": "Namespaced",
-        "names": {"plural": "widgets", "kind": "Widget"},
-        "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
-    post(
-        &api_service,
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        &crd,
-    )
-    .await;
-    let path = "/apis/x.io/v1/namespaces/default/widgets";
+    define(&api_service, &widgets()).await;
     let mut accepted = 0;
     for depth in 100..140 {
         let name = format!("w{depth}");
         let nested = (0..depth).fold(json!(1), |inner, _| json!({"a": inner}));
-        let object = json!({"apiVersion": "x.io/v1", "kind": "Widget", "metadata": {"name": name, "finalizers": ["x.io/f"]}, "spec": nested});
-        let (status, _) = post(&api_service, path, &object).await;
+        let mut object = widget(&name);
+        object["metadata"]["finalizers"] = json!(["x.io/f"]);
+        object["spec"] = nested;
+        let (status, _) = post(&api_service, WIDGETS, &object).await;
         if status != 201 {
             continue;
         }
         accepted += 1;
-        let one = format!("{path}/{name}");
+        let one = format!("{WIDGETS}/{name}");
         let (status, answer) = patch(&api_service, &one, &json!({"metadata": {"labels": {"a": "b"}}})).await;
         assert_eq!(status, 200, "depth {depth}: {answer}");
         delete(&api_service, &one).await;
