@@ -52,8 +52,14 @@ fn parsed(text: &str) -> File {
     parse("dir/file", text).expect("valid")
 }
 
-fn error(text: &str) -> String {
-    parse("dir/file", text).expect_err("malformed").to_string()
+/// Runs a scenario that fails, and returns the message.
+async fn failure(steps: &str) -> String {
+    let running = cluster::start_sandbox().await.expect("a sandbox");
+    let file = parsed(&format!("## a\n{steps}"));
+    let check = run::check(running.cluster.clone(), &file.name, &file.scenarios[0]);
+    let panic = AssertUnwindSafe(check).catch_unwind().await;
+    let panic = panic.expect_err("a failure");
+    panic.downcast_ref::<String>().expect("a message").clone()
 }
 
 /// The differences of two bodies of one release.
@@ -74,36 +80,25 @@ fn written_file_is_parsed_to_the_same() {
 
 #[test]
 fn malformed_lines_are_named() {
-    let line = |text: &str| error(&format!("## a\n{text}\n"));
-    assert_eq!(line("FETCH /a"), "dir/file.http, line 2: \"FETCH\" is not a step");
-    assert_eq!(
-        line("WEBHOOK h"),
-        "dir/file.http, line 2: WEBHOOK needs a kind: Mutating or Validating"
-    );
-    assert_eq!(line("GET"), "dir/file.http, line 2: GET needs a path");
-    assert_eq!(line("GET /a b"), "dir/file.http, line 2: \"b\" follows the step");
-    assert_eq!(
-        line("GET /a\n< ok"),
-        "dir/file.http, line 3: \"ok\" is not an HTTP status"
-    );
-    assert_eq!(
-        line("since x"),
-        "dir/file.http, line 2: \"x\" is not a version like 1.27"
-    );
-    assert_eq!(line("< 200"), "dir/file.http, line 2: expected a step first");
-    assert_eq!(
-        line("EVENT w\n> {}"),
-        "dir/file.http, line 3: the step is not a request"
-    );
-    assert_eq!(line(""), "dir/file.http, line 2: the scenario \"a\" has no step");
-    assert_eq!(
-        error("## a\nGET /a\n## a\n"),
-        "dir/file.http, line 3: the scenario \"a\" exists already"
-    );
-    assert_eq!(
-        error("GET /a\n"),
-        "dir/file.http, line 1: expected a comment or a scenario (## name)"
-    );
+    for (text, problem) in [
+        ("## a\nFETCH /a", "2: \"FETCH\" is not a step"),
+        (
+            "## a\nWEBHOOK h",
+            "2: WEBHOOK needs a kind: Mutating or Validating",
+        ),
+        ("## a\nGET", "2: GET needs a path"),
+        ("## a\nGET /a b", "2: \"b\" follows the step"),
+        ("## a\nGET /a\n< ok", "3: \"ok\" is not an HTTP status"),
+        ("## a\nsince x", "2: \"x\" is not a version like 1.27"),
+        ("## a\n< 200", "2: expected a step first"),
+        ("## a\nEVENT w\n> {}", "3: the step is not a request"),
+        ("## a\n", "2: the scenario \"a\" has no step"),
+        ("## a\nGET /a\n## a", "3: the scenario \"a\" exists already"),
+        ("GET /a", "1: expected a comment or a scenario (## name)"),
+    ] {
+        let error = parse("dir/file", &format!("{text}\n")).expect_err("malformed");
+        assert_eq!(error.to_string(), format!("dir/file.http, line {problem}"));
+    }
 }
 
 #[test]
@@ -117,14 +112,7 @@ fn malformed_file_is_named_with_its_line() {
 
 #[tokio::test]
 async fn mismatch_names_file_and_step_and_shows_both_answers() {
-    let running = cluster::start_sandbox().await.expect("a sandbox");
-    let file = parsed("## a\nGET /version\n< 200\nGET /api\n< 201\n< {\"kind\":\"Other\"}\n");
-    let check = run::check(running.cluster.clone(), &file.name, &file.scenarios[0]);
-    let panic = AssertUnwindSafe(check)
-        .catch_unwind()
-        .await
-        .expect_err("a mismatch");
-    let message = panic.downcast_ref::<String>().expect("a message");
+    let message = failure("GET /version\n< 200\nGET /api\n< 201\n< {\"kind\":\"Other\"}\n").await;
     for part in [
         "dir/file.http, line 4: GET /api\n",
         "recorded status 201, got 200",
@@ -138,7 +126,6 @@ async fn mismatch_names_file_and_step_and_shows_both_answers() {
 
 #[tokio::test]
 async fn failed_webhook_step_is_named() {
-    let running = cluster::start_sandbox().await.expect("a sandbox");
     for (steps, problem) in [
         ("REVIEW h\n", "line 2: REVIEW h: no step starts the webhook \"h\""),
         (
@@ -150,13 +137,7 @@ async fn failed_webhook_step_is_named() {
             "line 4: REVIEW h: the webhook was not called",
         ),
     ] {
-        let file = parsed(&format!("## a\n{steps}"));
-        let check = run::check(running.cluster.clone(), &file.name, &file.scenarios[0]);
-        let panic = AssertUnwindSafe(check)
-            .catch_unwind()
-            .await
-            .expect_err("a failure");
-        let message = panic.downcast_ref::<String>().expect("a message");
+        let message = failure(steps).await;
         assert!(message.contains(problem), "no {problem:?} in\n{message}");
     }
 }
