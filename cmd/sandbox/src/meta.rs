@@ -46,11 +46,10 @@ pub fn is_terminating(object: &Value) -> bool {
 
 /// Returns the metadata, and creates it if it is missing. Returns `None` if the value is not an object.
 pub fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
-    let object = object.as_object_mut()?;
-    if !object.contains_key("metadata") {
-        object.insert("metadata", json!({}));
-    }
-    object.get_mut("metadata")?.as_object_mut()
+    let metadata = object
+        .as_object_mut()?
+        .get_or_insert_with("metadata", || json!({}));
+    metadata.as_object_mut()
 }
 
 /// Sets a field of the metadata. An empty string, an empty list and null remove it.

@@ -46,8 +46,9 @@ impl Api {
             );
             return Err(ApiError::forbidden(res, meta::name(pod), &why));
         }
-        meta::set_path(pod, "spec.priority", value.into());
-        meta::set_path(pod, "spec.preemptionPolicy", policy.into());
+        let spec = &mut pod["spec"];
+        spec["priority"] = value.into();
+        spec["preemptionPolicy"] = policy.into();
         Ok(())
     }
 

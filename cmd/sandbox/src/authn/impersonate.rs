@@ -16,6 +16,12 @@ const EXTRA: &str = "impersonate-extra-";
 
 /// Returns the user of the headers; its groups are not complete yet.
 pub fn wanted(headers: &HeaderMap) -> Result<Option<User>> {
+    if !headers
+        .keys()
+        .any(|name| name.as_str().starts_with("impersonate-"))
+    {
+        return Ok(None);
+    }
     let text = |name: &str| {
         let value = headers.get(name).and_then(|value| value.to_str().ok());
         value.unwrap_or_default().to_owned()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::admission::dispatcher::Dispatcher;
 use crate::admission::{priority, webhook};
 use crate::endpoints::{Api, Reply, Written, decode};
-use crate::json::Value;
+use crate::json::{self, Value};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::storage::{Guard, Object, StoreError};
@@ -183,14 +183,16 @@ impl Api {
     }
 
     pub(crate) fn fill_system_fields(&self, res: &Resource, namespace: &str, value: &mut Value) {
-        for field in [
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "resourceVersion",
-        ] {
-            meta::set(value, field, Value::Null);
+        if let Some(metadata) = meta::metadata_mut(value) {
+            for field in [
+                "deletionTimestamp",
+                "deletionGracePeriodSeconds",
+                "resourceVersion",
+            ] {
+                metadata.remove(field);
+            }
+            metadata.insert(json::key("creationTimestamp"), self.env.time().into());
         }
-        meta::set(value, "creationTimestamp", self.env.time());
         if meta::name(value).is_empty() {
             let prefix = meta::text(value, "generateName");
             if !prefix.is_empty() {

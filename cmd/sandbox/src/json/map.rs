@@ -11,7 +11,7 @@ use crate::generated;
 
 /// A map that is only read by key: its order is not that of the keys.
 #[expect(clippy::disallowed_types, reason = "a lookup does not depend on the order")]
-pub(crate) type Lookup<T> = std::collections::HashMap<&'static str, T, FixedState>;
+pub(crate) type Lookup<T, K = &'static str> = std::collections::HashMap<K, T, FixedState>;
 
 /// The names of the fields of the built-in kinds as keys, and as elements of field sets (`f:name`). All keys with one of
 /// these names share it.
@@ -43,6 +43,21 @@ impl Map {
     #[must_use]
     pub const fn new() -> Self {
         Self(EcoVec::new())
+    }
+
+    /// Returns an empty object with memory for a number of members.
+    #[must_use]
+    pub fn with_capacity(members: usize) -> Self {
+        Self(EcoVec::with_capacity(members))
+    }
+
+    /// Inserts a member that is absent.
+    fn add(&mut self, at: usize, key: Text, value: Value) {
+        // `EcoVec` starts with one item and doubles, which is one allocation too many for most objects.
+        if self.0.len() == self.0.capacity() {
+            self.0.reserve(if self.is_empty() { 2 } else { 4 });
+        }
+        self.0.insert(at, (key, value));
     }
 
     /// Returns the index of a key.
@@ -109,13 +124,13 @@ impl Map {
     /// Sets the value of a key. Returns the previous value.
     pub fn insert(&mut self, key: impl Into<Text> + AsRef<str>, value: Value) -> Option<Value> {
         if self.is_after_all(key.as_ref()) {
-            self.0.push((key.into(), value));
+            self.add(self.len(), key.into(), value);
             return None;
         }
         match self.find(key.as_ref()) {
             Ok(at) => self.at(at).map(|present| std::mem::replace(present, value)),
             Err(at) => {
-                self.0.insert(at, (key.into(), value));
+                self.add(at, key.into(), value);
                 None
             }
         }
@@ -130,7 +145,7 @@ impl Map {
     /// Returns the value of a key for changes. An absent key gets the value of `default` first.
     pub fn get_or_insert_with(&mut self, name: &str, default: impl FnOnce() -> Value) -> &mut Value {
         let at = self.find(name).unwrap_or_else(|at| {
-            self.0.insert(at, (key(name), default()));
+            self.add(at, key(name), default());
             at
         });
         &mut self.0.make_mut()[at].1
@@ -189,7 +204,8 @@ impl<K: Into<Text>> Extend<(K, Value)> for Map {
 
 impl<K: Into<Text>> FromIterator<(K, Value)> for Map {
     fn from_iter<I: IntoIterator<Item = (K, Value)>>(members: I) -> Self {
-        let mut map = Self::new();
+        let members = members.into_iter();
+        let mut map = Self::with_capacity(members.size_hint().0);
         map.extend(members);
         map
     }
@@ -206,20 +222,20 @@ impl IntoIterator for Map {
 
 impl<'m> IntoIterator for &'m mut Map {
     type Item = (&'m Text, &'m mut Value);
-    type IntoIter = std::iter::Map<std::slice::IterMut<'m, (Text, Value)>, MemberMut<'m>>;
+    type IntoIter = std::iter::Map<std::slice::IterMut<'m, (Text, Value)>, AsPairMut<'m>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.make_mut().iter_mut().map(|(key, value)| (key, value))
     }
 }
 
-type MemberMut<'m> = fn(&'m mut (Text, Value)) -> (&'m Text, &'m mut Value);
+type AsPairMut<'m> = fn(&'m mut (Text, Value)) -> (&'m Text, &'m mut Value);
 
-type Member<'m> = fn(&'m (Text, Value)) -> (&'m Text, &'m Value);
+type AsPair<'m> = fn(&'m (Text, Value)) -> (&'m Text, &'m Value);
 
 impl<'m> IntoIterator for &'m Map {
     type Item = (&'m Text, &'m Value);
-    type IntoIter = std::iter::Map<std::slice::Iter<'m, (Text, Value)>, Member<'m>>;
+    type IntoIter = std::iter::Map<std::slice::Iter<'m, (Text, Value)>, AsPair<'m>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.iter().map(|(key, value)| (key, value))

@@ -156,12 +156,13 @@ impl Value {
         std::mem::take(self)
     }
 
-    /// Reports whether two lists or two objects are one in memory. Other values are never.
+    /// Reports whether two lists or two objects are one in memory, or two strings are equal. Other values are not compared.
     #[must_use]
     pub fn is_shared_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Array(one), Self::Array(other)) => std::ptr::eq(one.as_slice(), other.as_slice()),
             (Self::Object(one), Self::Object(other)) => one.is_shared_with(other),
+            (Self::String(one), Self::String(other)) => one == other,
             _ => false,
         }
     }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::json::{Value, json};
-use crate::registry::testing::{created, object, template, versioned};
+use crate::registry::testing::{created, object, resource, template, versioned};
 use crate::registry::{all, default, prepare_status, prepare_update};
 
 fn workload() -> Value {
@@ -45,6 +45,15 @@ fn writing_back_what_was_read_changes_nothing() {
             assert_eq!(new, old, "{}/status", res.qualified());
         }
     }
+}
+
+#[test]
+fn default_label_returns_after_its_removal() {
+    let old = created("namespaces", json!({}));
+    let mut new = old.clone();
+    new["metadata"]["labels"] = json!({});
+    default(&resource("namespaces"), &mut new, Some(&old));
+    assert_eq!(new, old);
 }
 
 fn without_nulls(value: &mut Value) {
