@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::apiextensions::structural::Schema;
 use crate::json::Value;
 use crate::schema::TypeRef;
+use crate::storage::Object;
 
 /// One served resource.
 #[derive(Debug, Clone)]
@@ -102,16 +103,18 @@ impl Custom {
 }
 
 impl Resource {
-    /// Whether an object that was stored with the schema `shape` is served as it is stored.
+    /// Whether an object is served as it is stored.
     #[must_use]
-    pub fn serves_as_stored(&self, shape: u64) -> bool {
-        match &self.custom {
-            Some(custom) => custom.keeps(shape),
-            None => self
-                .stored_as
-                .strip_suffix(self.version.as_str())
-                .is_some_and(|prefix| prefix.strip_suffix('/').unwrap_or(prefix) == self.group),
-        }
+    pub fn serves_as_stored(&self, object: &Object) -> bool {
+        let stored = object.value();
+        let version = stored["apiVersion"].as_str().unwrap_or_default();
+        let group = version.strip_suffix(self.version.as_str());
+        group.is_some_and(|group| group.strip_suffix('/').unwrap_or(group) == self.group)
+            && stored["kind"] == self.kind.as_str()
+            && self
+                .custom
+                .as_ref()
+                .is_none_or(|custom| custom.keeps(object.shape))
     }
 
     /// `v1` or `apps/v1`.

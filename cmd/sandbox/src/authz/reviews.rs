@@ -116,7 +116,7 @@ impl Api {
         }
         let spec = &review["spec"];
         let user = if call.res.kind == "SelfSubjectAccessReview" {
-            call.user.clone()
+            (*call.user).clone()
         } else {
             subject_of(spec)
         };

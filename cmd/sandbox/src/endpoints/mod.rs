@@ -24,6 +24,7 @@ pub(crate) mod writer;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Deref;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -107,7 +108,7 @@ pub struct Call {
     /// The staleness of the API service's watch cache.
     pub lag: Arc<Lag>,
     /// The authenticated user.
-    pub user: User,
+    pub user: Arc<User>,
     /// The bearer token of the administrator.
     pub admin_token: Option<Arc<str>>,
 }
@@ -170,6 +171,9 @@ impl Reply {
         self
     }
 }
+
+/// The work of one handler.
+type Handler<'a> = Pin<Box<dyn Future<Output = Result<Reply>> + Send + 'a>>;
 
 /// Adds `Warning` headers to the reply or to the error of a write.
 fn warned(outcome: Result<Reply>, warnings: Vec<String>) -> Result<Reply> {
@@ -289,48 +293,52 @@ impl Api {
             return Err(ApiError::method_not_allowed());
         }
         if call.watch && (subresource, method) == (None, &Method::GET) && !call.res.is_review() {
-            return self.watch(call).await;
+            return Box::pin(self.watch(call)).await;
         }
         let dispatcher = self.dispatcher(&call, subresource, warnings);
         if call.res.is_review() {
             return match (subresource, method, named) {
                 (None, &Method::POST, false) if call.namespaced_as_its_kind() => {
-                    self.review(&dispatcher).await
+                    Box::pin(self.review(&dispatcher)).await
                 }
                 _ => Err(ApiError::method_not_allowed()),
             };
         }
-        match (subresource, method, named) {
+        // Each handler has a future of its own size: one for all would be as large as the largest.
+        let handler: Handler<'_> = match (subresource, method, named) {
             (None | Some("approval" | "status" | "ephemeralcontainers"), &Method::GET, true) => {
-                self.get(&call).await
+                Box::pin(self.get(&call))
             }
-            (None, &Method::GET, false) => self.list(&call).await,
-            (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.create(&dispatcher).await,
+            (None, &Method::GET, false) => Box::pin(self.list(&call)),
+            (None, &Method::POST, false) if call.namespaced_as_its_kind() => {
+                Box::pin(self.create(&dispatcher))
+            }
             (None | Some("approval" | "status" | "ephemeralcontainers"), &Method::PUT, true) => {
-                self.put(&dispatcher, subresource).await
+                Box::pin(self.put(&dispatcher, subresource))
             }
             (None | Some("approval" | "status" | "ephemeralcontainers"), &Method::PATCH, true) => {
-                self.patch(&dispatcher, subresource).await
+                Box::pin(self.patch(&dispatcher, subresource))
             }
-            (None, &Method::DELETE, true) => self.delete(&dispatcher).await,
+            (None, &Method::DELETE, true) => Box::pin(self.delete(&dispatcher)),
             (None, &Method::DELETE, false)
                 if call.namespaced_as_its_kind() && call.res.collection != "namespaces" =>
             {
-                self.delete_collection(&dispatcher).await
+                Box::pin(self.delete_collection(&dispatcher))
             }
-            (Some("scale"), _, true) => self.scale(method, &dispatcher).await,
-            (Some("binding"), &Method::POST, true) => self.bind(&dispatcher).await,
-            (Some("eviction"), &Method::POST, true) => self.evict(&dispatcher).await,
-            (Some("finalize"), &Method::PUT, true) => self.finalize_namespace(&dispatcher).await,
+            (Some("scale"), _, true) => Box::pin(self.scale(method, &dispatcher)),
+            (Some("binding"), &Method::POST, true) => Box::pin(self.bind(&dispatcher)),
+            (Some("eviction"), &Method::POST, true) => Box::pin(self.evict(&dispatcher)),
+            (Some("finalize"), &Method::PUT, true) => Box::pin(self.finalize_namespace(&dispatcher)),
             (Some(connect @ ("log" | "exec" | "attach" | "portforward" | "proxy")), _, true) => {
-                self.connect(method, connect, &call)
+                return self.connect(method, connect, &call);
             }
-            (Some("token"), &Method::POST, true) => self.request_token(&dispatcher).await,
-            _ => Err(ApiError::method_not_allowed()),
-        }
+            (Some("token"), &Method::POST, true) => Box::pin(self.request_token(&dispatcher)),
+            _ => return Err(ApiError::method_not_allowed()),
+        };
+        handler.await
     }
 
-    /// Converts an object from its served version to a draft in the storage version, with its selectable fields.
+    /// Converts an object from its served version to a draft in the storage version.
     pub(crate) fn draft(res: &Resource, mut value: Value) -> Draft {
         let mut shape = 0;
         if let Some(custom) = &res.custom {
@@ -347,8 +355,7 @@ impl Api {
     /// Converts a stored object to the version that `res` serves. Borrows it if the two versions are identical.
     pub(crate) fn served<'o>(res: &Resource, object: &'o Object) -> Cow<'o, Value> {
         let stored = object.value();
-        let same_type = stored["kind"] == res.kind.as_str() && stored["apiVersion"] == res.api_version();
-        if same_type && res.serves_as_stored(object.shape) {
+        if res.serves_as_stored(object) {
             return Cow::Borrowed(stored);
         }
         let mut value = stored.clone();

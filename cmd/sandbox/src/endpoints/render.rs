@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::endpoints::negotiate::View;
 use crate::endpoints::request::Query;
 use crate::endpoints::watch::bookmark_object;
@@ -60,21 +62,17 @@ impl Form {
 
     /// Encodes a response body. Returns no bytes for a watch.
     #[must_use]
-    pub fn encode(&self, body: &Body) -> Vec<u8> {
-        match body {
+    pub fn encode(&self, body: &Body) -> Bytes {
+        let encoded = match body {
             Body::Plain(value) => line(value),
             Body::Object(value) if self.view == View::Object => line(value),
             Body::Object(value) => line(&self.shape(value)),
-            Body::Stored(object) if self.is_raw(object) => {
-                let mut out = Vec::with_capacity(object.json().len() + 64);
-                self.raw(&mut out, object);
-                out.push(b'\n');
-                out
-            }
+            Body::Stored(object) if self.is_raw(object) => return object.line().clone(),
             Body::Stored(object) => line(&self.shape(&Api::served(&self.res, object))),
             Body::List { objects, metadata } => self.list(objects, metadata),
             Body::Watch(_) | Body::Empty => Vec::new(),
-        }
+        };
+        encoded.into()
     }
 
     /// Appends a watch event of type `kind`.
@@ -83,7 +81,7 @@ impl Form {
             out.extend_from_slice(br#"{"type":""#);
             out.extend_from_slice(kind.as_bytes());
             out.extend_from_slice(br#"","object":"#);
-            self.raw(out, object);
+            out.extend_from_slice(object.json());
             out.extend_from_slice(b"}\n");
         } else {
             let object = Api::served(&self.res, object);
@@ -112,32 +110,29 @@ impl Form {
         out.extend(line(&json!({"type": kind, "object": object})));
     }
 
-    /// Returns whether the stored JSON can be sent unchanged, except for adding `kind` and `apiVersion`.
+    /// Returns whether the stored JSON can be sent unchanged.
     fn is_raw(&self, object: &Object) -> bool {
-        self.view == View::Object && self.res.serves_as_stored(object.shape)
+        self.view == View::Object && self.res.serves_as_stored(object)
     }
 
-    fn raw(&self, out: &mut Vec<u8>, object: &Object) {
-        for part in [
-            r#"{"kind":""#,
-            &self.res.kind,
-            r#"","apiVersion":""#,
-            &self.res.api_version(),
-            r#"","#,
-        ] {
-            out.extend_from_slice(part.as_bytes());
-        }
-        // The stored JSON is a non-empty object, so a field follows the opening brace.
-        out.extend_from_slice(object.json().get(1..).unwrap_or(b"}"));
-    }
-
-    /// Appends an item of a custom resource list, with `kind` and `apiVersion`.
+    /// Appends an item of a list. Items of a built-in list omit `kind` and `apiVersion`.
     fn item(&self, out: &mut Vec<u8>, object: &Object) {
+        let has_type = self.res.custom.is_some();
         if self.is_raw(object) {
-            self.raw(out, object);
-        } else {
-            out.extend_from_slice(Api::served(&self.res, object).to_string().as_bytes());
+            if has_type {
+                out.extend_from_slice(object.json());
+            } else {
+                out.push(b'{');
+                out.extend_from_slice(object.members());
+            }
+            return;
         }
+        let mut value = Api::served(&self.res, object).into_owned();
+        if !has_type && let Some(map) = value.as_object_mut() {
+            map.remove("kind");
+            map.remove("apiVersion");
+        }
+        encode(out, &value);
     }
 
     fn shape(&self, object: &Value) -> Value {
@@ -181,7 +176,7 @@ impl Form {
                 ));
             }
         }
-        let size: usize = objects.iter().map(|o| o.json().len() + 64).sum();
+        let size: usize = objects.iter().map(|o| o.line().len()).sum();
         let mut out = Vec::with_capacity(size + 128);
         let (kind, version) = (&self.res.list_kind, self.res.api_version());
         out.extend_from_slice(
@@ -192,19 +187,7 @@ impl Form {
             if n > 0 {
                 out.push(b',');
             }
-            if self.res.custom.is_some() {
-                self.item(&mut out, object);
-            } else if self.is_raw(object) {
-                // Items of a built-in list omit `kind` and `apiVersion`.
-                out.extend_from_slice(object.json());
-            } else {
-                let mut value = Api::served(&self.res, object).into_owned();
-                if let Some(map) = value.as_object_mut() {
-                    map.remove("kind");
-                    map.remove("apiVersion");
-                }
-                out.extend_from_slice(value.to_string().as_bytes());
-            }
+            self.item(&mut out, object);
         }
         out.extend_from_slice(b"]}\n");
         out

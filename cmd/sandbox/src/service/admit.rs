@@ -1,5 +1,7 @@
 //! The filters of the handler chain for authentication, impersonation and authorization.
 
+use std::sync::Arc;
+
 use http::{HeaderMap, Method};
 
 use crate::authn;
@@ -17,13 +19,14 @@ impl ApiService {
         path: &str,
         query: &Query,
         headers: &HeaderMap,
-    ) -> Result<User> {
+    ) -> Result<Arc<User>> {
         let mut user = self.identify(headers)?;
         let wanted = || Attributes::of(method, path, query);
         if let Some(other) = authn::wanted(headers)? {
             user = authn::impersonate(&other, &wanted(), |attributes| {
                 self.api.check_allowed(&user, attributes)
-            })?;
+            })?
+            .into();
         }
         if self.api.authorization != Authorization::AlwaysAllow {
             self.api.check_allowed(&user, &wanted())?;
@@ -31,19 +34,19 @@ impl ApiService {
         Ok(user)
     }
 
-    fn identify(&self, headers: &HeaderMap) -> Result<User> {
+    fn identify(&self, headers: &HeaderMap) -> Result<Arc<User>> {
         let shown = authn::bearer(headers);
         match (shown, &self.token) {
-            (Some(shown), Some(token)) if authn::same(shown, token) => Ok(User::admin()),
+            (Some(shown), Some(token)) if authn::same(shown, token) => Ok(self.admin.clone()),
             // The reason of a rejection is visible in TokenReviews only.
             (Some(shown), _) => self
                 .api
                 .authenticate(shown, &[])
-                .map(|found| found.user)
+                .map(|found| found.user.into())
                 .map_err(|_| ApiError::unauthorized()),
-            (None, None) => Ok(User::admin()),
+            (None, None) => Ok(self.admin.clone()),
             // As kube-apiserver: AlwaysAllow disables anonymous requests.
-            (None, Some(_)) if self.api.authorization == Authorization::Rbac => Ok(User::anonymous()),
+            (None, Some(_)) if self.api.authorization == Authorization::Rbac => Ok(User::anonymous().into()),
             (None, Some(_)) => Err(ApiError::unauthorized()),
         }
     }

@@ -30,7 +30,7 @@ pub(super) fn json(code: u16, value: &Value) -> Response<ResponseBody> {
     bytes(code, JSON, format!("{value}\n"))
 }
 
-pub(super) fn json_bytes(code: u16, body: Vec<u8>) -> Response<ResponseBody> {
+pub(super) fn json_bytes(code: u16, body: Bytes) -> Response<ResponseBody> {
     bytes(code, JSON, body)
 }
 

@@ -23,6 +23,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 pub use body::ResponseBody;
 
+use crate::authn::User;
 use crate::endpoints::Api;
 #[cfg(feature = "serve")]
 use crate::env::Env;
@@ -34,6 +35,7 @@ use crate::storage::lag::Lag;
 pub struct ApiService {
     api: Arc<Api>,
     lag: Arc<Lag>,
+    admin: Arc<User>,
     /// The administrator's token. Without one, requests without credentials are the administrator's, as is right within one
     /// process.
     token: Option<Arc<str>>,
@@ -44,6 +46,7 @@ impl ApiService {
         Self {
             api,
             lag: Arc::default(),
+            admin: User::admin().into(),
             token: None,
         }
     }
@@ -78,9 +81,7 @@ impl ApiService {
     where
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send,
     {
-        // On the heap: the future is large, and every layer around it would copy it.
-        let route = Box::pin(self.route(request));
-        match AssertUnwindSafe(route).catch_unwind().await {
+        match AssertUnwindSafe(self.route(request)).catch_unwind().await {
             Ok(response) => response,
             Err(panic) => {
                 let message = panic_message(&*panic);

@@ -56,7 +56,7 @@ impl ApiService {
         registry: &ServedResources,
         path: &str,
         query: Query,
-        user: User,
+        user: Arc<User>,
         request: Request<B>,
     ) -> Answer
     where

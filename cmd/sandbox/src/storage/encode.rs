@@ -9,10 +9,16 @@ use crate::json::{Map, Value, encode, encode_key};
 /// Shorter parts are encoded faster than found.
 const SHORTEST_PART: usize = 64;
 
-/// An object as JSON without `apiVersion` and `kind`.
+/// The type of an object, which precedes its other members.
+const TYPE: [&str; 2] = ["kind", "apiVersion"];
+
+/// An object as JSON.
 #[derive(Debug)]
 pub(super) struct Encoded {
-    pub json: Bytes,
+    /// The object and a newline, as responses contain it.
+    pub line: Bytes,
+    /// The position of the first member after the type.
+    pub members: usize,
     /// The position of the text of `metadata.resourceVersion`, empty if there is none.
     pub version: Range<usize>,
     /// The objects and lists directly below the object and its metadata, with the positions of their encodings.
@@ -23,30 +29,33 @@ impl Encoded {
     /// Encodes an object. `base` is its previous version.
     pub fn new(object: &Value, base: Option<&Self>) -> Self {
         let mut encoder = Encoder {
-            out: Vec::with_capacity(base.map_or(2048, |base| base.json.len() + 256)),
+            out: Vec::with_capacity(base.map_or(2048, |base| base.line.len() + 256)),
             version: 0..0,
-            parts: Vec::new(),
+            parts: Vec::with_capacity(8),
             base,
         };
         let none = Map::new();
-        encoder.members(
-            object.as_object().unwrap_or(&none),
-            &["apiVersion", "kind"],
-            |encoder, name, value| match value {
-                Value::Object(metadata) if name == "metadata" => {
-                    encoder.members(metadata, &[], |encoder, name, value| {
-                        let start = encoder.out.len() + 1;
-                        encoder.part(value);
-                        if name == "resourceVersion" {
-                            encoder.version = start..encoder.out.len() - 1;
-                        }
-                    });
-                }
+        let object = object.as_object().unwrap_or(&none);
+        encoder.out.push(b'{');
+        for name in TYPE {
+            if let Some(value) = object.get(name) {
+                encoder.key(name);
+                encode(&mut encoder.out, value);
+            }
+        }
+        let end_of_type = encoder.out.len();
+        for (name, value) in object.iter().filter(|(name, _)| !TYPE.contains(&name.as_str())) {
+            encoder.key(name);
+            match value {
+                Value::Object(metadata) if name == "metadata" => encoder.metadata(metadata),
                 value => encoder.part(value),
-            },
-        );
+            }
+        }
+        let has_both = end_of_type > 1 && encoder.out.len() > end_of_type;
+        encoder.out.extend_from_slice(b"}\n");
         Self {
-            json: encoder.out.into(),
+            line: encoder.out.into(),
+            members: end_of_type + usize::from(has_both),
             version: encoder.version,
             parts: encoder.parts,
         }
@@ -54,10 +63,11 @@ impl Encoded {
 
     /// Returns the encoding with another `resourceVersion`. It is not meant as the base of others.
     pub fn with_version(&self, version: &str) -> Self {
-        let (before, after) = (0..self.version.start, self.version.end..self.json.len());
-        let part = |range| self.json.get(range).unwrap_or_default();
+        let (before, after) = (0..self.version.start, self.version.end..self.line.len());
+        let part = |range| self.line.get(range).unwrap_or_default();
         Self {
-            json: [part(before), version.as_bytes(), part(after)].concat().into(),
+            line: [part(before), version.as_bytes(), part(after)].concat().into(),
+            members: self.members,
             version: self.version.start..self.version.start + version.len(),
             parts: Vec::new(),
         }
@@ -72,18 +82,25 @@ struct Encoder<'b> {
 }
 
 impl Encoder<'_> {
-    /// Appends an object without some of its members.
-    fn members(&mut self, map: &Map, without: &[&str], mut value_of: impl FnMut(&mut Self, &str, &Value)) {
+    fn metadata(&mut self, metadata: &Map) {
         self.out.push(b'{');
-        let start = self.out.len();
-        for (name, value) in map.iter().filter(|(name, _)| !without.contains(&name.as_str())) {
-            if self.out.len() > start {
-                self.out.push(b',');
+        for (name, value) in metadata.iter() {
+            self.key(name);
+            let start = self.out.len() + 1;
+            self.part(value);
+            if name == "resourceVersion" {
+                self.version = start..self.out.len() - 1;
             }
-            encode_key(&mut self.out, name);
-            value_of(self, name, value);
         }
         self.out.push(b'}');
+    }
+
+    /// Appends the key of a member of the innermost object.
+    fn key(&mut self, name: &str) {
+        if self.out.last() != Some(&b'{') {
+            self.out.push(b',');
+        }
+        encode_key(&mut self.out, name);
     }
 
     /// Appends a value; copies its encoding from the base, if that has it.
@@ -91,7 +108,7 @@ impl Encoder<'_> {
         let start = self.out.len();
         let of_base = self.base.and_then(|base| {
             let (_, range) = base.parts.iter().find(|(part, _)| part.is_shared_with(value))?;
-            base.json.get(range.clone())
+            base.line.get(range.clone())
         });
         match of_base {
             Some(json) => self.out.extend_from_slice(json),
@@ -110,17 +127,29 @@ mod tests {
     use crate::json::json;
 
     fn text(encoded: &Encoded) -> String {
-        String::from_utf8_lossy(&encoded.json).into_owned()
+        String::from_utf8_lossy(&encoded.line).trim_end().to_owned()
     }
 
     #[test]
-    fn type_is_omitted_and_version_may_be_absent() {
-        let encoded = Encoded::new(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {}}), None);
-        assert_eq!(
-            (text(&encoded).as_str(), encoded.version),
-            (r#"{"metadata":{}}"#, 0..0)
-        );
-        assert_eq!(text(&Encoded::new(&json!({"kind": "Pod"}), None)), "{}");
+    fn type_precedes_members_and_version_may_be_absent() {
+        for (object, line, members) in [
+            (
+                json!({"apiVersion": "v1", "kind": "Pod", "metadata": {}}),
+                r#"{"kind":"Pod","apiVersion":"v1","metadata":{}}"#,
+                r#""metadata":{}}"#,
+            ),
+            (
+                json!({"metadata": {}, "z": 1}),
+                r#"{"metadata":{},"z":1}"#,
+                r#""metadata":{},"z":1}"#,
+            ),
+            (json!({"kind": "Pod"}), r#"{"kind":"Pod"}"#, "}"),
+            (json!({}), "{}", "}"),
+        ] {
+            let encoded = Encoded::new(&object, None);
+            assert_eq!((text(&encoded).as_str(), &encoded.version), (line, &(0..0)));
+            assert_eq!(text(&encoded).get(encoded.members..), Some(members));
+        }
     }
 
     #[test]
@@ -130,7 +159,7 @@ mod tests {
         let encoded = Encoded::new(&object, None).with_version("10");
         let expected = r#"{"metadata":{"annotations":{"resourceVersion":"7"},"resourceVersion":"10"},"z":1}"#;
         assert_eq!(text(&encoded), expected);
-        assert_eq!(encoded.json.get(encoded.version), Some(&b"10"[..]));
+        assert_eq!(encoded.line.get(encoded.version), Some(&b"10"[..]));
     }
 
     #[test]
@@ -141,7 +170,7 @@ mod tests {
         let mut first = Encoded::new(&object, None);
         assert_eq!(first.parts.len(), 2);
         // A base with other bytes shows which parts come from it.
-        first.json = text(&first).replace(&long, &long.to_uppercase()).into();
+        first.line = text(&first).replace(&long, &long.to_uppercase()).into();
         object["metadata"]["name"] = "m".into();
         object["spec"]["b"] = 1.into();
         let second = text(&Encoded::new(&object, Some(&first)));

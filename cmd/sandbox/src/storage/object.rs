@@ -63,10 +63,22 @@ impl Object {
         }
     }
 
-    /// Returns the object as compact JSON without `apiVersion` and `kind`, which depend on the requested version.
+    /// Returns the object as compact JSON with a newline.
     #[must_use]
-    pub fn json(&self) -> &Bytes {
-        &self.encoded.json
+    pub fn line(&self) -> &Bytes {
+        &self.encoded.line
+    }
+
+    /// Returns the object as compact JSON.
+    #[must_use]
+    pub fn json(&self) -> &[u8] {
+        self.line().strip_suffix(b"\n").unwrap_or_default()
+    }
+
+    /// Returns the members of the object without `kind` and `apiVersion`, as JSON with the closing brace.
+    #[must_use]
+    pub fn members(&self) -> &[u8] {
+        self.json().get(self.encoded.members..).unwrap_or_default()
     }
 
     /// Returns the object in its storage version.
