@@ -13,6 +13,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::Instant;
 
+use crate::json::Text;
+
 /// The alphabet of generated names: without vowels and characters that look alike, as in apimachinery.
 const NAME_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
@@ -25,6 +27,8 @@ pub struct Env {
     rng: Arc<Mutex<StdRng>>,
     /// The number of values drawn for each object; objects that share a slot share its count.
     drawn: Arc<Mutex<Vec<u32>>>,
+    /// The last formatted time: all objects of one second share it.
+    last_time: Arc<Mutex<(i64, Text)>>,
 }
 
 /// The number of counters of drawn values: bounds their memory.
@@ -60,6 +64,7 @@ impl Env {
             seed,
             rng: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
             drawn: Arc::new(Mutex::new(vec![0; COUNTERS])),
+            last_time: Arc::default(),
         }
     }
 
@@ -93,8 +98,13 @@ impl Env {
 
     /// Wall time as `metav1.Time` writes it: whole seconds, UTC.
     #[must_use]
-    pub fn time(&self) -> String {
-        rfc3339(self.now())
+    pub fn time(&self) -> Text {
+        let now = self.now();
+        let mut last = self.last_time.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0 != now.as_second() || last.1.is_empty() {
+            *last = (now.as_second(), rfc3339(now).into());
+        }
+        last.1.clone()
     }
 
     /// Sleeps until `deadline`.

@@ -161,7 +161,7 @@ impl State<'_> {
         mine.time = if *self.live == next {
             time
         } else {
-            Some(self.writer.time.as_str().into())
+            Some(self.writer.time.clone())
         };
         if !mine.fields.is_empty() {
             managed.push(mine);

@@ -129,26 +129,28 @@ fn child(
 
 /// Returns the node of a new value and its children.
 fn added(shape: Shape<'_>, value: &Value) -> Fields {
-    let mut node = Fields::new();
     match shape.layout(value) {
-        Layout::Leaf => {}
+        Layout::Leaf => Fields::new(),
         Layout::Object => {
-            for (name, value) in object(Some(value)).into_iter().flatten() {
+            let below = object(Some(value)).into_iter().flatten().map(|(name, value)| {
                 let (inner, _) = shape.field(name).unwrap_or((Shape::Deduced, false));
-                fields::add_to_member(&mut node, element::field(name), added(inner, value));
-            }
+                (element::field(name), added(inner, value).into())
+            });
+            fields::member(below)
         }
         Layout::Items(keys) => {
-            for (element, items) in indexed(shape, &keys, list(Some(value))) {
-                let below = match items.as_slice() {
-                    [item] => added(shape.item(), item),
-                    _ => Fields::new(),
-                };
-                fields::add_to_member(&mut node, element, below);
-            }
+            let below = indexed(shape, &keys, list(Some(value)))
+                .into_iter()
+                .map(|(element, items)| {
+                    let below = match items.as_slice() {
+                        [item] => added(shape.item(), item),
+                        _ => Fields::new(),
+                    };
+                    (element, below.into())
+                });
+            fields::member(below)
         }
     }
-    node
 }
 
 fn insert(set: &mut Fields, element: impl Fn() -> Text, member: bool, below: Fields) {

@@ -128,7 +128,7 @@ pub(super) fn write(mut entries: Vec<Entry>) -> Value {
         .into_iter()
         .map(|entry| {
             let operation = entry.operation();
-            let mut out = Map::new();
+            let mut out = Map::with_capacity(7);
             out.insert("apiVersion", entry.api_version.into());
             out.insert("fieldsType", "FieldsV1".into());
             out.insert("fieldsV1", entry.fields.into());
@@ -144,8 +144,7 @@ pub(super) fn write(mut entries: Vec<Entry>) -> Value {
             }
             Value::Object(out)
         })
-        .collect::<Vec<_>>()
-        .into()
+        .collect()
 }
 
 /// Merges the oldest Update entries, which bounds their number.

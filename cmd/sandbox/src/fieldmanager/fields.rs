@@ -23,12 +23,14 @@ pub(super) fn node(member: bool, mut below: Fields) -> Option<Value> {
     Some(Value::Object(below))
 }
 
-/// Adds a child to a node that is a field of the set.
-pub(super) fn add_to_member(node: &mut Fields, element: Text, child: Fields) {
-    if node.is_empty() {
-        node.insert(SELF, Value::Object(Map::new()));
+/// Returns the node of a field of the set from its children.
+pub(super) fn member(children: impl Iterator<Item = (Text, Value)>) -> Fields {
+    let mut children = children.peekable();
+    if children.peek().is_none() {
+        return Map::new();
     }
-    node.insert(element, child.into());
+    let itself = (Text::from(SELF), Value::Object(Map::new()));
+    std::iter::once(itself).chain(children).collect()
 }
 
 /// Reports whether the path of a node is in the set.

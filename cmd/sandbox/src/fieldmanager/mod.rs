@@ -9,6 +9,7 @@
 
 mod apply;
 mod compare;
+mod created;
 mod element;
 mod entries;
 mod fields;
@@ -41,7 +42,7 @@ pub struct Writer {
     /// The written subresource; empty for the object itself.
     pub subresource: &'static str,
     /// The current time, as recorded in `managedFields`.
-    pub time: String,
+    pub time: Text,
 }
 
 impl Writer {
@@ -79,10 +80,17 @@ pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Val
     }
     managed.retain(|entry| is_of_group(res, entry));
     let blank = old.is_none().then(|| shape::blank(res));
-    let mut old = old.or(blank.as_deref()).cloned().unwrap_or_default();
-    // The new object has no managers at this point.
-    meta::set(&mut old, "managedFields", Value::Null);
-    let entries = updated(res, writer, &old, new, managed);
+    let entries = match &blank {
+        Some(blank) if managed.is_empty() && writer.subresource.is_empty() => {
+            let own = || owned(changes(res, writer, blank, new));
+            let own = created::fields(res, blank, new, own);
+            with_own(res, writer, managed, own)
+        }
+        _ => {
+            let old = old.or(blank.as_deref()).unwrap_or(&Value::Null);
+            updated(res, writer, old, new, managed)
+        }
+    };
     // As on the API server, a write succeeds even if its fields cannot be recorded.
     if res.custom.is_none() || !entries::are_too_deep(&entries) {
         meta::set(new, "managedFields", entries::write(entries));
@@ -134,7 +142,7 @@ fn present(writer: &Writer, live: &Value, claimed: Option<Value>) -> Vec<Entry> 
     }
 }
 
-/// Returns the entries after a change from `old` to `new`.
+/// Returns the entries after a change from `old` to `new`. Ignores `managedFields` of the objects.
 fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut managed: Vec<Entry>) -> Vec<Entry> {
     let diff = changes(res, writer, old, new);
     for entry in &mut managed {
@@ -151,12 +159,22 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
         }
     }
     managed.retain(|entry| !entry.fields.is_empty());
+    with_own(res, writer, managed, owned(diff))
+}
+
+/// Returns the fields that the manager of a change owns.
+fn owned(diff: compare::Diff) -> Fields {
     let mut own = diff.modified;
     fields::add(&mut own, diff.added);
     reset::strip(&mut own);
+    own
+}
+
+/// Adds the fields of the manager to its entry.
+fn with_own(res: &Resource, writer: &Writer, mut managed: Vec<Entry>, own: Fields) -> Vec<Entry> {
     if !own.is_empty() {
         let mine = Entry {
-            time: Some(writer.time.as_str().into()),
+            time: Some(writer.time.clone()),
             fields: own,
             ..writer.entry(res, false)
         };
@@ -176,6 +194,11 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
 fn changes(res: &Resource, writer: &Writer, old: &Value, new: &Value) -> compare::Diff {
     let mut diff = compare::compare(shape::of(res), Some(old), Some(new));
     let reset = reset::fields(res, writer.subresource);
+    // The new object has no managers at this point.
+    fields::subtract_trees(
+        &mut diff.removed,
+        &fields::one(&["f:metadata", "f:managedFields"]),
+    );
     for set in [&mut diff.removed, &mut diff.modified, &mut diff.added] {
         fields::subtract_trees(set, &reset);
     }
