@@ -17,9 +17,11 @@ pub(crate) mod lag;
 mod object;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::json::Lookup;
 use crate::storage::changes::{Changed, Changes};
 
 use history::History;
@@ -87,7 +89,7 @@ struct Inner {
 #[derive(Clone)]
 struct State {
     revision: u64,
-    collections: BTreeMap<String, Arc<Collection>>,
+    collections: Lookup<Arc<Collection>, String>,
 }
 
 #[derive(Clone, Default)]
@@ -103,7 +105,7 @@ impl Store {
         // Clients interpret resourceVersion "0" as "any version", so the first write must have a higher revision.
         let state = State {
             revision: 1,
-            collections: BTreeMap::new(),
+            collections: Lookup::default(),
         };
         Self::with_state(Arc::new(state), limits)
     }
@@ -217,16 +219,20 @@ impl Store {
                 return Err(StoreError::Refused);
             }
         }
-        if inner
-            .state
-            .collections
-            .get(collection)
-            .is_some_and(|c| c.objects.contains_key(key))
-        {
+        let (revision, coll) = inner.next(collection);
+        let Entry::Vacant(entry) = coll.objects.entry(key.to_owned()) else {
             return Err(StoreError::Exists);
-        }
-        let object = Arc::new(Object::seal(key, inner.state.revision + 1, draft, None));
-        self.commit(&mut inner, collection, key, Some(object.clone()), None);
+        };
+        let object = Arc::new(Object::seal(key, revision, draft, None));
+        entry.insert(object.clone());
+        let change = Change {
+            revision,
+            before: None,
+            after: Some(object.clone()),
+            removed: None,
+        };
+        coll.history.push(change, self.limits);
+        self.commit(&mut inner, collection, revision);
         Ok(object)
     }
 
@@ -239,53 +245,45 @@ impl Store {
         draft: Draft,
     ) -> Result<Arc<Object>, StoreError> {
         let mut inner = self.lock();
-        let last = inner.check(collection, key, expected)?;
-        let object = Object::seal(key, inner.state.revision + 1, draft, Some(last));
-        let object = Arc::new(object);
-        self.commit(&mut inner, collection, key, Some(object.clone()), None);
+        let (revision, coll) = inner.next(collection);
+        let last = coll.objects.get_mut(key).ok_or(StoreError::Missing)?;
+        check_version(last, expected)?;
+        let object = Arc::new(Object::seal(key, revision, draft, Some(last)));
+        let change = Change {
+            revision,
+            before: Some(std::mem::replace(last, object.clone())),
+            after: Some(object.clone()),
+            removed: None,
+        };
+        coll.history.push(change, self.limits);
+        self.commit(&mut inner, collection, revision);
         Ok(object)
     }
 
     /// Removes the version `expected` of an object. Watchers receive it with the revision of the removal.
     pub fn remove(&self, collection: &str, key: &str, expected: u64) -> Result<Arc<Object>, StoreError> {
         let mut inner = self.lock();
-        let last = inner.check(collection, key, expected)?;
-        let removed = Arc::new(last.at_revision(inner.state.revision + 1));
-        self.commit(&mut inner, collection, key, None, Some(removed.clone()));
+        let (revision, coll) = inner.next(collection);
+        let Entry::Occupied(entry) = coll.objects.entry(key.to_owned()) else {
+            return Err(StoreError::Missing);
+        };
+        check_version(entry.get(), expected)?;
+        let last = entry.remove();
+        let removed = Arc::new(last.at_revision(revision));
+        let change = Change {
+            revision,
+            before: Some(last),
+            after: None,
+            removed: Some(removed.clone()),
+        };
+        coll.history.push(change, self.limits);
+        self.commit(&mut inner, collection, revision);
         Ok(removed)
     }
 
-    fn commit(
-        &self,
-        inner: &mut Inner,
-        collection: &str,
-        key: &str,
-        after: Option<Arc<Object>>,
-        removed: Option<Arc<Object>>,
-    ) {
-        let state = Arc::make_mut(&mut inner.state);
-        state.revision += 1;
-        let revision = state.revision;
-        if !state.collections.contains_key(collection) {
-            state.collections.insert(collection.to_owned(), Arc::default());
-        }
-        let Some(coll) = state.collections.get_mut(collection) else {
-            return;
-        };
-        let coll = Arc::make_mut(coll);
-        let before = match &after {
-            Some(object) => coll.objects.insert(key.to_owned(), object.clone()),
-            None => coll.objects.remove(key),
-        };
-        coll.history.push(
-            Change {
-                revision,
-                before,
-                after,
-                removed,
-            },
-            self.limits,
-        );
+    /// Makes `revision` the current one after a change of a collection, and wakes the readers.
+    fn commit(&self, inner: &mut Inner, collection: &str, revision: u64) {
+        Arc::make_mut(&mut inner.state).revision = revision;
         if let Some(wake) = inner.wakes.get(collection) {
             wake.bump();
         }
@@ -418,18 +416,20 @@ impl Store {
 }
 
 impl Inner {
-    /// Returns the current version if it is the expected one.
-    fn check(&self, collection: &str, key: &str, expected: u64) -> Result<&Arc<Object>, StoreError> {
-        let present = self
-            .state
-            .collections
-            .get(collection)
-            .and_then(|c| c.objects.get(key));
-        match present {
-            None => Err(StoreError::Missing),
-            Some(object) if object.revision != expected => Err(StoreError::Changed),
-            Some(object) => Ok(object),
-        }
+    /// Returns the next revision, and a collection for changes.
+    fn next(&mut self, collection: &str) -> (u64, &mut Collection) {
+        let state = Arc::make_mut(&mut self.state);
+        let coll = state.collections.entry(collection.to_owned()).or_default();
+        (state.revision + 1, Arc::make_mut(coll))
+    }
+}
+
+/// Fails if the current version is not the expected one.
+fn check_version(current: &Object, expected: u64) -> Result<(), StoreError> {
+    if current.revision == expected {
+        Ok(())
+    } else {
+        Err(StoreError::Changed)
     }
 }
 
