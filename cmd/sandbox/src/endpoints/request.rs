@@ -10,29 +10,28 @@ use crate::status::{ApiError, Result};
 
 /// A parsed resource path below `/api/v1` or `/apis/<group>/<version>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct Target<'p> {
     /// API group; empty for the core group.
-    pub group: String,
+    pub group: &'p str,
     /// API version, such as `v1`.
-    pub version: String,
+    pub version: &'p str,
     /// Plural resource name, such as `pods`.
-    pub resource: String,
+    pub resource: &'p str,
     /// Namespace; `None` for cluster-scoped resources and for lists across all namespaces.
-    pub namespace: Option<String>,
+    pub namespace: Option<&'p str>,
     /// Object name; `None` for a collection.
-    pub name: Option<String>,
+    pub name: Option<&'p str>,
     /// Subresource, such as `status`.
-    pub subresource: Option<String>,
+    pub subresource: Option<&'p str>,
     /// Whether the path has the deprecated `/watch/` prefix.
     pub watch: bool,
 }
 
-impl Target {
-    /// Parses a resource path. Returns `None` for other paths.
+impl<'p> Target<'p> {
+    /// Parses a [decoded] resource path. Returns `None` for other paths.
     #[must_use]
-    pub fn parse(path: &str) -> Option<Self> {
-        let path = decoded(path.strip_prefix('/')?)?;
-        let segments: Vec<&str> = path.split('/').collect();
+    pub fn parse(path: &'p str) -> Option<Self> {
+        let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         let (group, version, mut rest) = match segments.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
@@ -47,7 +46,7 @@ impl Target {
         if let ["namespaces", name, inner, ..] = rest
             && !matches!(*inner, "status" | "finalize")
         {
-            namespace = Some((*name).to_owned());
+            namespace = Some(*name);
             rest = &rest[2..];
         }
         let (resource, name, subresource) = match rest {
@@ -59,24 +58,27 @@ impl Target {
             _ => return None,
         };
         let empty = |s: &str| s.is_empty();
-        let namespace_empty = namespace.as_deref().is_some_and(empty);
-        if empty(resource) || namespace_empty || name.is_some_and(empty) || subresource.is_some_and(empty) {
+        if empty(resource)
+            || namespace.is_some_and(empty)
+            || name.is_some_and(empty)
+            || subresource.is_some_and(empty)
+        {
             return None;
         }
         Some(Self {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            resource: resource.to_owned(),
+            group,
+            version,
+            resource,
             namespace,
-            name: name.map(str::to_owned),
-            subresource: subresource.map(str::to_owned),
+            name,
+            subresource,
             watch,
         })
     }
 }
 
 /// Decodes a path. Names cannot contain a slash, not even an encoded one.
-fn decoded(path: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn decoded(path: &str) -> Option<Cow<'_, str>> {
     if !path.contains('%') {
         return Some(Cow::Borrowed(path));
     }
@@ -147,14 +149,12 @@ mod tests {
     type Parts = (String, Option<String>, Option<String>, Option<String>);
 
     fn target(path: &str) -> Option<Parts> {
-        Target::parse(path).map(|t| {
-            (
-                format!("{}/{}/{}", t.group, t.version, t.resource),
-                t.namespace,
-                t.name,
-                t.subresource,
-            )
-        })
+        let path = decoded(path)?;
+        let t = Target::parse(&path)?;
+        let [namespace, name, subresource] =
+            [t.namespace, t.name, t.subresource].map(|part| part.map(str::to_owned));
+        let resource = format!("{}/{}/{}", t.group, t.version, t.resource);
+        Some((resource, namespace, name, subresource))
     }
 
     #[test]

@@ -75,6 +75,7 @@ mod tests {
     use super::*;
     use crate::fieldmanager::{Writer, changes, owned, shape};
     use crate::json::json;
+    use crate::meta;
     use crate::registry::testing;
 
     #[test]
@@ -86,98 +87,54 @@ mod tests {
         };
         let res = testing::resource("deployments.apps");
         let blank = shape::blank(&res);
-        let object = |metadata: Value, container: Value, more: (&str, Value)| {
-            let mut object = json!({
-                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
-                "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"spec": {"containers": [container]}}},
-            });
-            crate::meta::set_path(&mut object, more.0, more.1);
-            object
-        };
-        let named = |name: &str| json!({"name": name, "labels": {"app": name}, "finalizers": ["x/y"]});
-        let container = |image: &str| json!({"name": "c", "image": image, "ports": [{"containerPort": 80}]});
-        let paused = ("spec.paused", json!(true));
-        let first = object(named("a"), container("i"), paused.clone());
-        for (expected, other) in [
+        let set = |object: &Value| owned(changes(&res, &writer, &blank, object));
+        let first = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "a", "labels": {"app": "a"}, "finalizers": ["x/y"]},
+            "spec": {"paused": true, "selector": {"matchLabels": {"a": "b"}}, "template": {"spec": {"containers": [
+                {"name": "c", "image": "i", "ports": [{"containerPort": 80}]},
+            ]}}},
+        });
+        let containers = "spec.template.spec.containers";
+        for (expected, path, value) in [
+            (true, "metadata.name", json!("b")),
+            (true, "metadata.labels", json!({"app": "b"})),
+            (true, "spec.paused", json!(false)),
             (
                 true,
-                object(named("b"), container("j"), ("spec.paused", json!(false))),
+                containers,
+                json!([{"name": "c", "image": "j", "ports": [{"containerPort": 80}]}]),
+            ),
+            (false, "metadata.namespace", json!("n")),
+            (false, "metadata.labels", json!({"b": "a"})),
+            (false, "metadata.finalizers", json!(["y/z"])),
+            (false, "spec.replicas", json!(1)),
+            (false, "spec.selector", Value::Null),
+            (
+                false,
+                containers,
+                json!([{"name": "d", "image": "i", "ports": [{"containerPort": 80}]}]),
             ),
             (
                 false,
-                object(named("a"), container("i"), ("spec.replicas", json!(1))),
+                containers,
+                json!([{"name": "c", "image": "i", "ports": [{"containerPort": 81}]}]),
             ),
             (
                 false,
-                object(json!({"name": "a"}), container("i"), paused.clone()),
+                containers,
+                json!([{"name": "c", "image": "i", "ports": []}]),
             ),
-            (
-                false,
-                object(
-                    json!({"name": "a", "labels": {"b": "c"}, "finalizers": ["x/y"]}),
-                    container("i"),
-                    paused.clone(),
-                ),
-            ),
-            (
-                false,
-                object(
-                    json!({"name": "a", "labels": {"app": "a"}, "finalizers": ["y/z"]}),
-                    container("i"),
-                    paused.clone(),
-                ),
-            ),
-            (
-                false,
-                object(
-                    named("a"),
-                    json!({"name": "d", "image": "i", "ports": [{"containerPort": 80}]}),
-                    paused.clone(),
-                ),
-            ),
-            (
-                false,
-                object(
-                    named("a"),
-                    json!({"name": "c", "image": "i", "ports": [{"containerPort": 81}]}),
-                    paused.clone(),
-                ),
-            ),
-            (
-                false,
-                object(
-                    named("a"),
-                    json!({"name": "c", "image": "i", "ports": []}),
-                    paused.clone(),
-                ),
-            ),
-            (
-                false,
-                object(named("a"), json!({"name": "c", "image": "i"}), paused.clone()),
-            ),
-            (
-                false,
-                object(
-                    named("a"),
-                    container("i"),
-                    ("spec.template.spec.containers", json!([])),
-                ),
-            ),
-            (
-                false,
-                object(named("a"), container("i"), ("spec.selector", Value::Null)),
-            ),
+            (false, containers, json!([{"name": "c", "image": "i"}])),
+            (false, containers, json!([])),
         ] {
-            let set = |object: &Value| owned(changes(&res, &writer, &blank, object));
-            assert_eq!(set(&first) == set(&other), expected, "{other}");
-            let _ = fields(&res, &blank, &first, || set(&first));
-            assert_eq!(
-                fields(&res, &blank, &other, || set(&other)),
-                set(&other),
-                "{other}"
-            );
+            let mut other = first.clone();
+            meta::set_path(&mut other, path, value);
             let same = have_same_fields(shape::of(&res), Some(&blank), &first, &other);
             assert_eq!(same, expected, "{other}");
+            let _ = fields(&res, &blank, &first, || set(&first));
+            let found = fields(&res, &blank, &other, || set(&other));
+            assert_eq!(found, set(&other), "{other}");
         }
     }
 }

@@ -7,7 +7,7 @@ use http::{Method, Request, Response};
 
 use crate::authn::{Authorization, User};
 use crate::endpoints::negotiate::{NotAcceptable, ResponseKind};
-use crate::endpoints::request::{Query, Target};
+use crate::endpoints::request::{self, Query, Target};
 use crate::endpoints::{Body, Call, Form, Reply, Warnings, negotiate};
 use crate::registry::served::ServedResources;
 use crate::resource::Resource;
@@ -69,7 +69,11 @@ impl ApiService {
         if !(path.starts_with("/api/") || group.is_some_and(known_group)) {
             return Ok(body::text(404, NO_PAGE));
         }
-        let target = Target::parse(path).map(as_binding_of_a_pod);
+        let decoded = request::decoded(path);
+        let target = decoded
+            .as_deref()
+            .and_then(Target::parse)
+            .map(as_binding_of_a_pod);
         let Some((target, res)) = target.and_then(|target| find(registry, &target).map(|res| (target, res)))
         else {
             // Groups of custom resources are served by another part of the real server, with words of its own.
@@ -83,9 +87,9 @@ impl ApiService {
                 Err(ApiError::no_such_resource())
             };
         };
-        if !has_subresource(&res, target.subresource.as_deref()) {
+        if !has_subresource(&res, target.subresource) {
             // The handler of custom resources answers for every path below an object.
-            return Err(match &target.name {
+            return Err(match target.name {
                 Some(name) if res.custom.is_some() => ApiError::not_found(&res, name),
                 _ => ApiError::no_such_resource(),
             });
@@ -108,8 +112,8 @@ impl ApiService {
         let form = Form::new(res.clone(), view, &query, self.api.env.now())?;
         let call = Call {
             res,
-            namespace: target.namespace.unwrap_or_default(),
-            name: target.name,
+            namespace: target.namespace.unwrap_or_default().to_owned(),
+            name: target.name.map(str::to_owned),
             query,
             body: collect(body, MAX_BODY).await?,
             content_type: header(CONTENT_TYPE).unwrap_or_default(),
@@ -123,7 +127,7 @@ impl ApiService {
         let warnings = Warnings::default();
         let outcome = self
             .api
-            .handle(&method, target.subresource.as_deref(), call, &warnings)
+            .handle(&method, target.subresource, call, &warnings)
             .await;
         let (mut response, mut told) = match outcome {
             Ok(reply) => rendered(&form, reply),
@@ -161,22 +165,22 @@ fn rendered(form: &Form, reply: Reply) -> (Response<ResponseBody>, Vec<String>) 
 }
 
 /// Whether a request is one of the old way to bind a pod: its name is in the body alone.
-fn as_binding_of_a_pod(target: Target) -> Target {
+fn as_binding_of_a_pod(target: Target<'_>) -> Target<'_> {
     let old_way = target.group.is_empty() && target.resource == "bindings" && target.name.is_none();
     if !old_way || target.namespace.is_none() {
         return target;
     }
     Target {
-        resource: "pods".to_owned(),
-        name: Some(String::new()),
-        subresource: Some("binding".to_owned()),
+        resource: "pods",
+        name: Some(""),
+        subresource: Some("binding"),
         ..target
     }
 }
 
 /// The resource of a path, if the path fits its scope.
-fn find(registry: &ServedResources, target: &Target) -> Option<Arc<Resource>> {
-    let res = registry.find(&target.group, &target.version, &target.resource)?;
+fn find(registry: &ServedResources, target: &Target<'_>) -> Option<Arc<Resource>> {
+    let res = registry.find(target.group, target.version, target.resource)?;
     let misplaced = matches!(
         (res.namespaced, &target.namespace, &target.name),
         (true, None, Some(_)) | (false, Some(_), _)

@@ -31,7 +31,7 @@ impl Encoded {
         let mut encoder = Encoder {
             out: Vec::with_capacity(base.map_or(2048, |base| base.line.len() + 256)),
             version: 0..0,
-            parts: Vec::with_capacity(8),
+            parts: Vec::new(),
             base,
         };
         let none = Map::new();

@@ -270,12 +270,13 @@ impl Api {
         if unbound || matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded")) {
             period = 0;
         }
-        let at = self
-            .env
-            .now()
-            .checked_add(SignedDuration::from_secs(period))
-            .unwrap_or(jiff::Timestamp::MAX);
-        meta::set(pod, "deletionTimestamp", rfc3339(at));
+        let at = if period == 0 {
+            self.env.time()
+        } else {
+            let at = self.env.now().checked_add(SignedDuration::from_secs(period));
+            rfc3339(at.unwrap_or(jiff::Timestamp::MAX)).into()
+        };
+        meta::set(pod, "deletionTimestamp", at);
         meta::set(pod, "deletionGracePeriodSeconds", period);
         bump_generation(pod);
         Graceful::For(period)
