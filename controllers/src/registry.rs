@@ -10,7 +10,7 @@
 use std::future::ready;
 
 use coxswain_manager::cache::Caches;
-use coxswain_manager::client::{Client, ServiceAccount};
+use coxswain_manager::client::{Reader, ServiceAccount};
 use coxswain_manager::controller::{AuthenticatedController, ControllerError, Runnable};
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
@@ -278,11 +278,11 @@ impl<'a> Context<'a> {
     }
 
     /// A client with the identity of the controller, and `factor` times the rate limit.
-    fn client(&self, factor: f64) -> Client {
+    fn client(&self, factor: f64) -> Reader {
         let Current {
             user_agent, account, ..
         } = &self.current;
-        let client = self.manager.client_with_qps_factor(user_agent, factor);
+        let client = self.manager.reader_with_qps_factor(user_agent, factor);
         client.authenticated_as(account.as_ref())
     }
 
@@ -298,7 +298,7 @@ impl<'a> Context<'a> {
 }
 
 /// A function that builds a controller with a number of workers.
-type Build<R> = fn(&Env, &Caches, Client, &Registry, Recorder, usize) -> Result<R, ControllerError>;
+type Build<R> = fn(&Env, &Caches, Reader, &Registry, Recorder, usize) -> Result<R, ControllerError>;
 
 /// Constructs a controller whose only option is its number of workers.
 fn workload<R: Runnable + 'static>(
@@ -369,7 +369,7 @@ fn collector(context: &mut Context<'_>) -> Result<(), ControllerError> {
     // On a part of the cluster the collector refuses to run: discovery would be wasted.
     let discovery = if caches.include_all() {
         // As the caches, discovery has the identity of the process: a standby reads it too.
-        let client = manager.client(context.current.user_agent);
+        let client = manager.reader(context.current.user_agent);
         let discovery = Discovery::start(env, caches, client, registry);
         discovery.map_err(|source| ControllerError::Metrics {
             name: garbage_collector::NAME.to_owned(),

@@ -97,7 +97,7 @@ impl KcmLease {
         let env = manager.env();
         let lease = Key::new("kube-system", "kube-controller-manager");
         let (writer, state) = SharedState::new();
-        let client = manager.client("yielding");
+        let client = manager.reader("yielding");
         let observer = Observer::new(env, client.clone(), lease.clone(), assume_absent, writer);
         let (terms, new_terms) = watch::channel(None);
         let (found, evidence) = watch::channel(Evidence::Pending);

@@ -71,7 +71,7 @@
 //!     let maps = manager.caches().of(&MAPS);
 //!     let labeler = Builder::new("labeler", Options::default(), Labeler { maps: maps.clone() })
 //!         .watch(Source::new(maps, Handler::for_object()))
-//!         .build(manager.env(), manager.client("labeler"), manager.registry())?;
+//!         .build(manager.env(), manager.reader("labeler"), manager.registry())?;
 //!     manager.add(labeler);
 //!     Ok(())
 //! }

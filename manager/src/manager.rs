@@ -20,7 +20,7 @@ use prometheus::Registry;
 
 use self::metrics::ControllerStates;
 use crate::cache::{CacheError, Caches, Scope};
-use crate::client::{Client, Fence, RateLimit, ServiceAccount, ServiceAccounts, SharedRateLimit, Transport};
+use crate::client::{Fence, RateLimit, Reader, ServiceAccount, ServiceAccounts, SharedRateLimit, Transport};
 use crate::controller::Runnable;
 use crate::election::Elector;
 use crate::env::Env;
@@ -96,7 +96,7 @@ impl Manager {
         options: Options,
     ) -> Result<Self, BuildError> {
         // The reflectors have their own client without a rate limit.
-        let reader = transport.client("shared-informers", None);
+        let reader = transport.reader("shared-informers", None);
         let caches = Caches::for_manager(options.name, env, reader, options.scope.clone(), registry)?;
         let states = ControllerStates::register(options.name, registry)?;
         let registrations = vec![health::add_cache_check(checks, &caches)];
@@ -154,16 +154,16 @@ impl Manager {
         &self.fence
     }
 
-    /// Returns a client with its own rate limiter.
+    /// Returns a read-only client with its own rate limiter. The reconciles of a controller get one that writes.
     #[must_use]
-    pub fn client(&self, name: &str) -> Client {
-        self.client_with_qps_factor(name, 1.0)
+    pub fn reader(&self, name: &str) -> Reader {
+        self.reader_with_qps_factor(name, 1.0)
     }
 
-    /// [`Manager::client`] with `factor` times the rate limit.
+    /// [`Manager::reader`] with `factor` times the rate limit.
     #[must_use]
-    pub fn client_with_qps_factor(&self, name: &str, factor: f64) -> Client {
-        self.transport.client(name, None).with_limit(&self.limit, factor)
+    pub fn reader_with_qps_factor(&self, name: &str, factor: f64) -> Reader {
+        self.transport.reader(name, None).with_limit(&self.limit, factor)
     }
 
     /// Returns the rate limit of the clients, which can be changed while the manager runs.
@@ -183,8 +183,7 @@ impl Manager {
         instance: &str,
         account: Option<&ServiceAccount>,
     ) -> Result<Recorder, RecorderError> {
-        let client = self.transport.unfenced(component, None);
-        let client = client.with_limit(&self.limit, 1.0).authenticated_as(account);
+        let client = self.reader(component).authenticated_as(account).unfenced();
         Recorder::start(&self.env, client, component, instance, &self.registry)
     }
 

@@ -34,7 +34,7 @@ pub(crate) fn watch(manager: &Manager, controllers: &[&str]) {
         if controllers.contains(&controller.as_str()) {
             let watch = ObjectWatch {
                 env: env.clone(),
-                client: manager.client("crds"),
+                client: manager.reader("crds"),
                 resource: CRDS,
                 key: Key::new("", name),
                 view: View::Full,

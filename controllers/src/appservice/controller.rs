@@ -1,7 +1,7 @@
 //! Construction of the controller: its caches, sources and event handlers.
 
 use coxswain_manager::cache::{Cache, Caches, Delta};
-use coxswain_manager::client::Client;
+use coxswain_manager::client::Reader;
 use coxswain_manager::controller::{self, Builder, Controller, ControllerError};
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
@@ -27,7 +27,7 @@ use crate::support::{DEPLOYMENTS, SERVICES};
 pub fn build(
     env: &Env,
     caches: &Caches,
-    client: Client,
+    client: Reader,
     registry: &Registry,
     recorder: Recorder,
     workers: usize,

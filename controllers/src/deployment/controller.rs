@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coxswain_manager::cache::{Cache, Caches, Delta};
-use coxswain_manager::client::Client;
+use coxswain_manager::client::Reader;
 use coxswain_manager::controller::{self, Builder, Controller, ControllerError};
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
@@ -26,7 +26,7 @@ use crate::support::pod::Pod;
 pub fn build(
     env: &Env,
     caches: &Caches,
-    client: Client,
+    client: Reader,
     registry: &Registry,
     recorder: Recorder,
     workers: usize,

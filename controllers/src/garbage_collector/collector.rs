@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use coxswain_manager::cache::{Caches, Status};
-use coxswain_manager::client::{Client, ClientError, Fence, Term};
+use coxswain_manager::client::{ClientError, Fence, Reader, Term};
 use coxswain_manager::controller::{
     Activity, ControllerError, Fatal, HealthLimits, RecentError, Runnable, Runtime, Slot, Unhealthy, Workers,
 };
@@ -46,8 +46,8 @@ pub struct GarbageCollector {
     runtime: Arc<GcRuntime>,
     env: Env,
     caches: Caches,
-    client: Client,
-    lister: Client,
+    client: Reader,
+    lister: Reader,
     recorder: Recorder,
     options: Options,
     metrics: Metrics,
@@ -66,7 +66,7 @@ impl GarbageCollector {
     pub fn build(
         env: &Env,
         caches: &Caches,
-        client: Client,
+        client: Reader,
         registry: &Registry,
         recorder: Recorder,
         discovery: Discovery,

@@ -22,7 +22,7 @@ mod trigger;
 use std::sync::Arc;
 
 use coxswain_manager::cache::Caches;
-use coxswain_manager::client::Client;
+use coxswain_manager::client::Reader;
 use coxswain_manager::env::Env;
 use prometheus::{IntCounter, Opts, Registry};
 use tokio::sync::{Notify, watch};
@@ -63,7 +63,7 @@ impl Discovery {
     pub fn start(
         env: &Env,
         caches: &Caches,
-        client: Client,
+        client: Reader,
         registry: &Registry,
     ) -> Result<Self, prometheus::Error> {
         let sync_errors = sync_errors()?;

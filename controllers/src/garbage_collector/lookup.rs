@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use coxswain_manager::client::{Client, ClientError, View};
+use coxswain_manager::client::{ClientError, Reader, View};
 use coxswain_manager::controller::Slot;
 use coxswain_manager::object::{Meta, MetaObject};
 use futures_util::future::join_all;
@@ -29,7 +29,7 @@ pub(super) struct Lookups(Mutex<Reads>);
 pub(super) async fn read(
     term: &GcTerm,
     lookups: &[Lookup],
-    client: &Client,
+    client: &Reader,
     item: &DeleteItem,
     slot: &Slot,
 ) -> Result<bool, ClientError> {
@@ -82,7 +82,7 @@ fn wait(reads: &mut Reads, lookups: &[Lookup], item: &DeleteItem) -> bool {
     waiting.map(|it| it.insert(item.clone())).is_some()
 }
 
-async fn get(term: &GcTerm, lookup: &Lookup, client: &Client, slot: &Slot) -> Result<(), ClientError> {
+async fn get(term: &GcTerm, lookup: &Lookup, client: &Reader, slot: &Slot) -> Result<(), ClientError> {
     let Lookup { kind, identity } = lookup;
     let (scope, key) = (
         (kind.resource.clone(), identity.namespace.clone()),

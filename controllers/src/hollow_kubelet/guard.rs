@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::client::{Client, ClientError, Fence, ListQuery, Term, View};
+use coxswain_manager::client::{ClientError, Fence, ListQuery, Reader, Term, View};
 use coxswain_manager::controller::{
     self, Activity, Controller, ControllerError, Fatal, RecentError, Runnable, Unhealthy,
 };
@@ -41,7 +41,7 @@ struct Page {
 
 /// Checks that the cluster has no other nodes, by a live list because a cache may be stale. The list is limited to one node
 /// without the label, so that the response is small in a large cluster.
-pub async fn may_start(client: &Client, options: &Options) -> Result<(), StartError> {
+pub async fn may_start(client: &Reader, options: &Options) -> Result<(), StartError> {
     if options.sandbox {
         return Ok(());
     }
@@ -64,7 +64,7 @@ pub async fn may_start(client: &Client, options: &Options) -> Result<(), StartEr
 /// The controller behind the check of the cluster.
 struct Guarded {
     inner: Controller<HollowKubelet>,
-    client: Client,
+    client: Reader,
     clock: Clock,
     options: Options,
     /// The reason why the controller does not start.
@@ -77,7 +77,7 @@ struct Guarded {
 /// Outside a tokio runtime.
 pub fn guarded(
     manager: &Manager,
-    client: Client,
+    client: Reader,
     options: Options,
     workers: usize,
 ) -> Result<impl Runnable + use<>, ControllerError> {

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use coxswain_manager::cache::{Cache, Caches, Lookup};
-use coxswain_manager::client::{Client, ClientError};
+use coxswain_manager::client::{Client, ClientError, Reader};
 use coxswain_manager::controller::{
     self, Action, Builder, Context, Controller, ControllerError, ReconcileError, Reconciler,
 };
@@ -34,7 +34,7 @@ pub struct HollowKubelet {
 pub fn build(
     env: &Env,
     caches: &Caches,
-    client: Client,
+    client: Reader,
     registry: &Registry,
     options: Options,
     how: controller::Options,

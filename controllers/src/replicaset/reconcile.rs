@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_manager::cache::{Cache, Caches, Lookup};
-use coxswain_manager::client::Client;
+use coxswain_manager::client::Reader;
 use coxswain_manager::controller::{
     self, Action, Builder, Context, Controller, ControllerError, ReconcileError, Reconciler,
 };
@@ -64,7 +64,7 @@ pub(super) struct Remembered {
 pub fn build(
     env: &Env,
     caches: &Caches,
-    client: Client,
+    client: Reader,
     registry: &Registry,
     recorder: Recorder,
     metrics: Metrics,

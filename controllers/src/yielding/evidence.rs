@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use coxswain_manager::client::{Client, ClientError, ListQuery, Term, View};
+use coxswain_manager::client::{ClientError, ListQuery, Reader, Term, View};
 use coxswain_manager::env::Env;
 use coxswain_manager::object::decode::null_is_default;
 use coxswain_manager::object::{LoggedObject, Resource};
@@ -50,7 +50,7 @@ pub(super) struct Write {
 /// Searches at start and in each new term.
 pub(super) struct Searcher {
     pub(super) env: Env,
-    pub(super) client: Client,
+    pub(super) client: Reader,
     pub(super) state: SharedState,
     /// The latest term. Terms that begin during a search share the next one.
     pub(super) terms: watch::Receiver<Option<Term>>,

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use coxswain_manager::backoff::Backoff;
-use coxswain_manager::client::{Client, ClientError, ObjectEvent, ObjectWatch, View, WatchEnd};
+use coxswain_manager::client::{ClientError, ObjectEvent, ObjectWatch, Reader, View, WatchEnd};
 use coxswain_manager::env::Env;
 use coxswain_manager::object::{Key, Resource};
 use futures_util::future::BoxFuture;
@@ -53,7 +53,7 @@ enum Ended {
 }
 
 impl Observer {
-    pub(super) fn new(env: &Env, client: Client, lease: Key, assume_absent: bool, state: Writer) -> Self {
+    pub(super) fn new(env: &Env, client: Reader, lease: Key, assume_absent: bool, state: Writer) -> Self {
         Self {
             env: env.clone(),
             lease: ObjectWatch {

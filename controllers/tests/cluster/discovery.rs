@@ -72,9 +72,9 @@ fn start(c: &Cluster, unaggregated: bool) -> Fixture {
     };
     let transport = Transport::from_service(interceptor.clone(), "server", "test", &env.clock, &registry)
         .expect("unregistered metrics");
-    let reader = transport.client("reader", None);
+    let reader = transport.reader("reader", None);
     let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
-    let client = transport.client("discovery", None);
+    let client = transport.reader("discovery", None);
     let discovery = Discovery::start(&env, &caches, client, &registry).expect("unregistered metrics");
     Fixture {
         discovery,

@@ -108,7 +108,7 @@ impl Fixture {
         let (plain, registry) = (self.direct_transport(), &Registry::new());
         let caches = self.caches(&plain, "deployment-reader", registry);
         let recorder = self.recorder(&plain, "deployments", registry);
-        let client = plain.client("deployments", None);
+        let client = plain.reader("deployments", None);
         let controller = deployment::build(&self.env, &caches, client, registry, recorder, 5);
         self.run(controller.expect("a controller"));
     }
@@ -123,7 +123,7 @@ impl Fixture {
         let kinds = Kinds::new(served.collect::<Vec<_>>(), &collected);
         let discovery = Discovery::fixed(watch::Sender::new(Some(Arc::new(kinds))).subscribe());
         let options = garbage_collector::Options::default();
-        let client = plain.client("gc", None);
+        let client = plain.reader("gc", None);
         let env = &self.env;
         let collector = GarbageCollector::build(env, &caches, client, registry, recorder, discovery, options);
         self.run(collector.expect("a collector"));
@@ -156,7 +156,7 @@ impl Fixture {
         let (way, registry) = (&self.transport, &Registry::new());
         let caches = self.caches(way, "reader", registry);
         let recorder = self.recorder(way, "appservice-controller", registry);
-        let client = way.client("controller", None);
+        let client = way.reader("controller", None);
         let controller = appservice::build(env, &caches, client, registry, recorder, 5);
         controller.expect("a controller")
     }

@@ -76,7 +76,7 @@ impl Fixture {
         let (transport, registry) = (&self.transport, &Registry::new());
         let caches = self.caches(transport, "reader", registry);
         let recorder = self.recorder(transport, "deployment-controller", registry);
-        let client = transport.client("controller", None);
+        let client = transport.reader("controller", None);
         let controller = deployment::build(&self.env, &caches, client, registry, recorder, 5);
         self.run(controller.expect("a controller"))
     }

@@ -91,7 +91,7 @@ impl ApiFixture {
             delay,
             sandbox: true,
         };
-        let client = transport.client("hollow-kubelet", None);
+        let client = transport.reader("hollow-kubelet", None);
         let hollow = hollow_kubelet::build(&self.env, &caches, client, registry, options, how);
         self.run(hollow.expect("a controller"));
     }
@@ -101,14 +101,14 @@ impl ApiFixture {
         let caches = self.caches(&transport, "replica-reader", registry);
         let recorder = self.recorder(&transport, "replicas", registry);
         let metrics = Metrics::register(registry).expect("fresh series");
-        let client = transport.client("replicas", None);
+        let client = transport.reader("replicas", None);
         let (env, kind) = (&self.env, &REPLICA_SET);
         let controller = replicaset::build(env, &caches, client, registry, recorder, metrics, kind, 5);
         self.run(controller.expect("a controller"));
     }
 
     pub fn caches(&self, transport: &Transport, name: &'static str, registry: &Registry) -> Caches {
-        let reader = transport.client(name, None);
+        let reader = transport.reader(name, None);
         Caches::new(&self.env, reader, Scope::default(), registry).expect("caches")
     }
 

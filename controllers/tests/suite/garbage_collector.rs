@@ -27,7 +27,9 @@ use coxswain_controllers::garbage_collector::discovery::Discovery;
 use coxswain_controllers::garbage_collector::kinds::{Kind, Kinds};
 use coxswain_controllers::garbage_collector::{GarbageCollector, Options};
 use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::{Client, Delete, Fence, ListQuery, Patch, Propagation, Transport, View};
+use coxswain_manager::client::{
+    Client, Delete, Fence, ListQuery, Patch, Propagation, Reader, Transport, View,
+};
 use coxswain_manager::controller::Runnable;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
@@ -106,13 +108,13 @@ impl Fixture {
     }
 
     fn build(&self, options: Options, scope: Scope) -> GarbageCollector {
-        let client = self.transport.client("generic-garbage-collector", None);
+        let client = self.transport.reader("generic-garbage-collector", None);
         self.build_with(client, options, scope)
     }
 
-    fn build_with(&self, client: Client, options: Options, scope: Scope) -> GarbageCollector {
+    fn build_with(&self, client: Reader, options: Options, scope: Scope) -> GarbageCollector {
         let (env, registry) = (&self.env, &self.registry);
-        let reader = self.transport.client("reader", None);
+        let reader = self.transport.reader("reader", None);
         let caches = Caches::new(env, reader, scope, registry).expect("caches");
         let events = self.transport.unfenced("events", None);
         let name = "garbage-collector-controller";

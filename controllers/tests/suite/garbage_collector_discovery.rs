@@ -56,9 +56,9 @@ async fn fixture_with(crds: &[&str], before: impl FnOnce(&FaultInjector)) -> Fix
         let body = crd(name, &["v1"]).to_string().into();
         let _: Value = admin.create(&CRDS, "", body).await.expect("created");
     }
-    let reader = transport.client("reader", None);
+    let reader = transport.reader("reader", None);
     let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
-    let client = transport.client("discovery", None);
+    let client = transport.reader("discovery", None);
     let discovery = Discovery::start(&env, &caches, client, &registry).expect("unregistered metrics");
     Fixture {
         admin,

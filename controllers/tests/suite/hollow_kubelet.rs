@@ -11,7 +11,9 @@ use coxswain_controllers::hollow_kubelet::{
     FAIL, LABEL, Node, Nodes, Options, Pod, StartError, act, build, may_start, plan,
 };
 use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::{Client, ClientError, Delete, Fence, ListQuery, Patch, Transport, View};
+use coxswain_manager::client::{
+    Client, ClientError, Delete, Fence, ListQuery, Patch, Reader, Transport, View,
+};
 use coxswain_manager::controller::{self, Runnable as _};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, Resource, Uid};
@@ -134,9 +136,14 @@ impl Fixture {
     /// Runs the controller in a term that does not end.
     fn host(&self) {
         let registry = Registry::new();
-        let caches =
-            Caches::new(&self.env, self.client.clone(), Scope::default(), &registry).expect("caches");
-        let client = self.transport.client("hollow-kubelet", None);
+        let caches = Caches::new(
+            &self.env,
+            Reader::clone(&self.client),
+            Scope::default(),
+            &registry,
+        )
+        .expect("caches");
+        let client = self.transport.reader("hollow-kubelet", None);
         let how = controller::Options {
             workers: 4,
             ..controller::Options::default()

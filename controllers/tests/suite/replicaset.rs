@@ -91,11 +91,11 @@ impl Fixture {
 
     fn build_in(&self, env: &Env, scope: Scope) -> (Controller<ReplicaSetReconciler>, Caches) {
         let registry = &self.registry;
-        let reader = self.transport.client("reader", None);
+        let reader = self.transport.reader("reader", None);
         let caches = Caches::new(env, reader, scope, registry).expect("caches");
         let recorder = self.recorder(&self.transport, self.kind.component, registry);
         let metrics = Metrics::register(registry).expect("fresh series");
-        let client = self.transport.client("controller", None);
+        let client = self.transport.reader("controller", None);
         let controller = replicaset::build(env, &caches, client, registry, recorder, metrics, &self.kind, 5);
         (controller.expect("a controller"), caches)
     }

@@ -362,7 +362,7 @@ async fn accounts_have_no_other_rights() {
     assert_eq!(code(own.delete(&PODS, &key, &delete).await.err()), Some(403));
     for other in ["appservice-controller", "deployment-controller"] {
         let account = f.accounts.account(other);
-        let client = own.authenticated_as(Some(&account));
+        let client = own.authenticated_as(Some(&account)).unfenced();
         let deleted = client.delete(&PODS, &key, &delete).await;
         assert_eq!(code(deleted.err()), Some(403), "{other}");
         // The caches belong to the manager's own account.
@@ -381,6 +381,7 @@ async fn accounts_have_no_other_rights() {
     let account = f.accounts.account("generic-garbage-collector");
     let deleted = own
         .authenticated_as(Some(&account))
+        .unfenced()
         .delete(&PODS, &key, &delete)
         .await;
     deleted.expect("the garbage collector deletes anything");

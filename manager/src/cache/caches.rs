@@ -18,7 +18,7 @@ use super::scope::Scope;
 use super::shared_store::{AnyCache, SharedStore};
 use super::status::Status;
 use super::{Cache, MetaCache, until};
-use crate::client::{Client, View};
+use crate::client::{Reader, View};
 use crate::env::Env;
 use crate::object::{Key, MetaObject, Object, Resource, Text, Uid, Version};
 
@@ -36,7 +36,7 @@ pub struct Caches(Arc<Inner>);
 
 struct Inner {
     env: Env,
-    client: Client,
+    client: Reader,
     scope: Scope,
     series: CacheMetrics,
     registry: Registry,
@@ -69,7 +69,7 @@ pub(crate) struct CacheSummary {
 
 impl Caches {
     /// Returns an empty set of caches that list and watch the objects in `scope` by `client`.
-    pub fn new(env: &Env, client: Client, scope: Scope, registry: &Registry) -> Result<Self, CacheError> {
+    pub fn new(env: &Env, client: Reader, scope: Scope, registry: &Registry) -> Result<Self, CacheError> {
         Self::for_manager("", env, client, scope, registry)
     }
 
@@ -77,7 +77,7 @@ impl Caches {
     pub(crate) fn for_manager(
         manager: &str,
         env: &Env,
-        client: Client,
+        client: Reader,
         scope: Scope,
         registry: &Registry,
     ) -> Result<Self, CacheError> {
@@ -221,7 +221,7 @@ impl Caches {
         .collect()
     }
 
-    pub(super) fn client(&self) -> &Client {
+    pub(super) fn client(&self) -> &Reader {
         &self.0.client
     }
 
@@ -386,7 +386,7 @@ mod tests {
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
         let service = Sandbox::builder().start().expect("a sandbox").service();
         let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
-        let client = transport.expect("a transport").client("test", None);
+        let client = transport.expect("a transport").reader("test", None);
         let caches = Caches::new(&env, client, Scope::default(), &registry).expect("caches");
         let pods = Resource::namespaced("", "v1", "pods", "Pod");
         let Cache(first) = caches.of_labels::<MetaObject>(&pods, &["app"]);

@@ -27,7 +27,7 @@ use super::shared_store::{AnyCache as _, SharedStore, Unidentified};
 use super::status::Status;
 use super::wire::{self, Event, Item};
 use crate::backoff::Backoff;
-use crate::client::{Client, ListQuery, View, WatchQuery};
+use crate::client::{ListQuery, Reader, View, WatchQuery};
 use crate::env::{Env, later};
 use crate::object::{Object, Version};
 use crate::trace::{self, Span, SpanKind};
@@ -51,7 +51,7 @@ const CRD_WATCH_MIN: Duration = Duration::from_millis(250);
 /// Lists and watches one partition of a cache.
 pub(super) struct Reflector<T: Object> {
     env: Env,
-    client: Client,
+    client: Reader,
     view: View,
     label_selector: String,
     shared: Arc<SharedStore<T>>,
@@ -77,7 +77,7 @@ enum End {
 impl<T: Object> Reflector<T> {
     pub(super) fn new(
         env: &Env,
-        client: &Client,
+        client: &Reader,
         view: View,
         label_selector: &str,
         shared: &Arc<SharedStore<T>>,

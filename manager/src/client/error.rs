@@ -59,11 +59,6 @@ pub enum ClientError {
     /// The term of the request is over or draining. A write was not sent; a read was not sent or was cancelled.
     #[error("{request_line}: cancelled, this process is stopping or may no longer be the leader")]
     Fenced { request_line: String },
-    /// A write by a client without a term, which is a programming error. It was not sent.
-    #[error(
-        "{request_line}: not sent, this client has no leader term and only reads; use the client of the reconcile context"
-    )]
-    ReadOnly { request_line: String },
     /// The service account of the client has no valid token. The request was not sent.
     #[error("{request_line}: not sent, {source}")]
     Unauthenticated {
@@ -180,10 +175,7 @@ impl ClientError {
     #[must_use]
     pub fn is_unknown_outcome(&self) -> bool {
         match self {
-            Self::Fenced { .. }
-            | Self::ReadOnly { .. }
-            | Self::Unauthenticated { .. }
-            | Self::Invalid { .. } => false,
+            Self::Fenced { .. } | Self::Unauthenticated { .. } | Self::Invalid { .. } => false,
             Self::Connection { connected, .. } => *connected,
             // A server or proxy that fails does not report whether the write was executed.
             Self::Status { .. } | Self::Unexplained { .. } => self.code().is_some_and(|code| code >= 500),

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{Client, ClientError, ListQuery, Status, View, WatchQuery, WatchStream, response};
+use super::{ClientError, ListQuery, Reader, Status, View, WatchQuery, WatchStream, response};
 use crate::backoff::Backoff;
 use crate::env::{Clock, Env};
 use crate::object::{Key, Resource, Version};
@@ -31,7 +31,7 @@ pub struct ObjectWatch {
     /// The clock and random numbers of timeouts and retries.
     pub env: Env,
     /// The client that sends the requests. A watch ends with the term of its client.
-    pub client: Client,
+    pub client: Reader,
     /// The resource of the object.
     pub resource: Resource,
     /// The namespace and name of the object.

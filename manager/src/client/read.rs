@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::response::decode;
-use super::{Call, Client, ClientError, READ_TIMEOUT, WatchStream, timeout_parameter};
+use super::{Call, ClientError, READ_TIMEOUT, Reader, WatchStream, timeout_parameter};
 use crate::object::{Key, Meta, MetaObject, Resource, Version};
 
 /// The number of times that a list starts over because its continue token has expired.
@@ -120,13 +120,13 @@ impl MetaPage {
     }
 }
 
-impl Client {
+impl Reader {
     /// Reads one object from the API server.
     pub async fn get<T: DeserializeOwned>(&self, resource: &Resource, key: &Key) -> Result<T, ClientError> {
         self.get_as(resource, key, View::Full).await
     }
 
-    /// [`Client::get`] in the representation `view`.
+    /// [`Reader::get`] in the representation `view`.
     pub async fn get_as<T: DeserializeOwned>(
         &self,
         resource: &Resource,
@@ -222,7 +222,7 @@ impl Client {
         }
     }
 
-    /// Reads the metadata of all objects of a list that `keep` selects, page by page as [`Client::list_pages`].
+    /// Reads the metadata of all objects of a list that `keep` selects, page by page as [`Reader::list_pages`].
     pub async fn list_all_metadata(
         &self,
         resource: &Resource,

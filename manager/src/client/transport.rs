@@ -19,7 +19,7 @@ use tower_service::Service;
 use super::fence::{FenceClosed, FenceClosedInFlight};
 use super::metrics::Metrics;
 use super::response::error_chain;
-use super::{Client, Fence, RateLimit, Term, WriteAccess, WriteTracker};
+use super::{Client, Fence, RateLimit, Reader, Term, WriteTracker};
 use crate::env::Clock;
 use crate::trace::Tracer;
 
@@ -56,7 +56,7 @@ pub enum ConnectError {
 }
 
 /// The fence that a write has to pass, and its term.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct FencedTerm(pub(super) Fence, pub(super) Term);
 
 impl Transport {
@@ -139,17 +139,16 @@ impl Transport {
         Self { tracer, ..self }
     }
 
-    /// Returns a client for one controller. It is read-only until [`Client::in_term`].
+    /// Returns a client that only reads, until [`Reader::in_term`].
     #[must_use]
-    pub fn client(&self, name: &str, limit: Option<RateLimit>) -> Client {
-        Client::new(self.clone(), self.user_agent(name), limit, WriteAccess::ReadOnly)
+    pub fn reader(&self, name: &str, limit: Option<RateLimit>) -> Reader {
+        Reader::new(self.clone(), self.user_agent(name), limit)
     }
 
-    /// Returns a client that writes whether or not this process is the leader, for the election and for tests. All other
-    /// clients must be fenced.
+    /// Returns an [unfenced](Reader::unfenced) client.
     #[must_use]
     pub fn unfenced(&self, name: &str, limit: Option<RateLimit>) -> Client {
-        Client::new(self.clone(), self.user_agent(name), limit, WriteAccess::Unfenced)
+        self.reader(name, limit).unfenced()
     }
 
     /// Returns the tracker of all fenced writes.

@@ -15,7 +15,7 @@ use super::metrics::Metrics;
 use super::reconcile::Reconciles;
 use super::runtime::{HealthLimits, Runtime, Workers};
 use super::{Activity, ControllerError, Fatal, Options, RecentError, Reconciler, Runnable, Unhealthy};
-use crate::client::{Client, Fence, Term};
+use crate::client::{Fence, Reader, Term};
 use crate::env::Env;
 use crate::object::{Key, Object};
 use crate::panics;
@@ -46,7 +46,7 @@ pub struct Controller<R> {
     reconciler: Arc<R>,
     sources: Vec<Box<dyn AnySource>>,
     env: Env,
-    client: Client,
+    client: Reader,
     metrics: Arc<Metrics>,
 }
 
@@ -81,7 +81,7 @@ impl<R: Reconciler> Builder<R> {
     pub fn build(
         self,
         env: &Env,
-        client: Client,
+        client: Reader,
         registry: &Registry,
     ) -> Result<Controller<R>, ControllerError> {
         let Self {

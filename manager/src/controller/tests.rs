@@ -102,7 +102,7 @@ impl Fixture {
     }
 
     fn build<R: Reconciler>(&self, builder: Builder<R>) -> Arc<dyn Runnable> {
-        let client = self.transport.client("test", None);
+        let client = self.transport.reader("test", None);
         Arc::new(
             builder
                 .build(&self.env, client, &self.registry)

@@ -22,7 +22,7 @@ use super::lease_state::{LeaseState, Step};
 use super::metrics::Metrics;
 use super::record::Record;
 use super::{Config, ElectionError, ElectionStatus, Leadership, Release, ReleaseError};
-use crate::client::{Client, ClientError, Fence, ObjectEvent, ObjectWatch, Term, View, WatchReport};
+use crate::client::{Client, ClientError, Fence, ObjectEvent, ObjectWatch, Reader, Term, View, WatchReport};
 use crate::env::{Env, Mark, later};
 use crate::events::{EventType, ObjectRef, Recorder};
 use crate::object::{Key, Resource, Version};
@@ -150,7 +150,7 @@ impl Elector {
         let (send, reports) = mpsc::channel(WATCH_BUFFER);
         let watch = ObjectWatch {
             env: self.env.clone(),
-            client: self.client.clone(),
+            client: Reader::clone(&self.client),
             resource: self.resource.clone(),
             key: self.key.clone(),
             view: View::Full,

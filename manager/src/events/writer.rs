@@ -158,7 +158,7 @@ fn classify(error: &ClientError) -> Outcome {
         // The token of the service account has expired or its key was rotated: the next attempt has another one.
         _ if error.code() == Some(401) => Outcome::Retry,
         ClientError::Unexplained { code: 500.., .. } => Outcome::Retry,
-        ClientError::Fenced { .. } | ClientError::ReadOnly { .. } => Outcome::Drop(DropReason::Fenced),
+        ClientError::Fenced { .. } => Outcome::Drop(DropReason::Fenced),
         ClientError::Status { .. } | ClientError::Unexplained { .. } | ClientError::Invalid { .. } => {
             Outcome::Drop(DropReason::Rejected)
         }

@@ -112,12 +112,12 @@ impl Certificates {
             Source::Service(service) => {
                 let watcher = SecretWatcher {
                     env: env.clone(),
-                    client: manager.client("webhook"),
+                    client: manager.reader("webhook"),
                     service: service.clone(),
                     serving: self.serving.clone(),
                 };
                 env.tasks.spawn(watcher.run());
-                let client = manager.client("webhook-certificates");
+                let client = manager.reader("webhook-certificates");
                 manager.add(Rotator::new(env, client, service.clone()));
             }
         }

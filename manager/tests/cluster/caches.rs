@@ -68,7 +68,7 @@ impl Fixture {
     /// Returns caches of a scope. The methods below create objects in `ns`.
     async fn with(c: &Cluster, ns: &str, scope: Scope) -> Self {
         let process = Process::start(c).await;
-        let client = process.transport.client("caches", None);
+        let client = process.transport.reader("caches", None);
         let caches = Caches::new(&process.env, client, scope, &process.registry).expect("caches");
         Self {
             c: c.clone(),

@@ -27,7 +27,7 @@ async fn write_of_an_old_term_is_not_sent(c: Cluster) {
     a.watching().await;
     let maps = Resource::of::<ConfigMap>();
     let key = Key::new(ns.as_str(), "a");
-    let (client, fence) = (a.process.transport.client("worker", None), a.fence.clone());
+    let (client, fence) = (a.process.transport.reader("worker", None), a.fence.clone());
     // Conditional: the deadline of other writes is three seconds.
     let write = async |term, value: &str| {
         let now = c.api().get(&format!("{path}/a")).await.expect(200);
@@ -77,7 +77,7 @@ async fn write_after_release_is_not_sent(c: Cluster) {
     let (term, _) = a.leads().await;
     let fence = a.fence.clone();
     let process = a.release(term, BTreeMap::new()).await;
-    let client = process.transport.client("worker", None).in_term(&fence, term);
+    let client = process.transport.reader("worker", None).in_term(&fence, term);
     let body = fixtures::config_map("late").to_string();
     let rejected = client
         .create::<Value>(&Resource::of::<ConfigMap>(), &ns, body.into())

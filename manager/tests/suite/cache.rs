@@ -81,7 +81,7 @@ fn fixture_with(scope: Scope, seed: u64) -> Fixture {
     let server = Server::new(sandbox.service());
     let transport = Transport::from_service(server.service.clone(), "sandbox", "test", &env.clock, &registry)
         .expect("a transport");
-    let caches = Caches::new(&env, transport.client("cache", None), scope, &registry).expect("caches");
+    let caches = Caches::new(&env, transport.reader("cache", None), scope, &registry).expect("caches");
     Fixture {
         env,
         sandbox,

@@ -78,7 +78,7 @@ fn start() -> Fixture {
     let transport = Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &registry)
         .expect("a transport");
     let caches =
-        Caches::new(&env, transport.client("cache", None), Scope::default(), &registry).expect("caches");
+        Caches::new(&env, transport.reader("cache", None), Scope::default(), &registry).expect("caches");
     let maps: Cache<MetaObject> = caches.of(&MAPS);
     let runs = Arc::new(AtomicUsize::new(0));
     let reconciler = Parents {
@@ -92,7 +92,7 @@ fn start() -> Fixture {
     let controller = Builder::new("parents", options, reconciler)
         .watch(Source::new(maps.clone(), Handler::for_object()))
         .watch(Source::new(maps, Handler::for_owner(MAPS)))
-        .build(&env, transport.client("parents", None), &registry)
+        .build(&env, transport.reader("parents", None), &registry)
         .expect("a controller");
     Fixture {
         fence: Fence::new(env.clock.clone()),

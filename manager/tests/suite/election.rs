@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use coxswain_manager::client::{Client, Delete, Fence, Patch, Term, Transport};
+use coxswain_manager::client::{Client, Delete, Fence, Patch, Reader, Term, Transport};
 use coxswain_manager::election::{Config, Elector, Health, Leadership, Release, Takeover};
 use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
 use coxswain_manager::object::{Key, Resource, Uid};
@@ -196,7 +196,7 @@ impl Cluster {
             *ends.lock().expect("no panic") = Some(released.is_ok());
         });
         env.tasks
-            .spawn(work(env.clone(), fence.clone(), transport.client("worker", None)));
+            .spawn(work(env.clone(), fence.clone(), transport.reader("worker", None)));
         Candidate {
             identity,
             env,
@@ -335,7 +335,7 @@ impl Candidate {
 }
 
 /// Writes whenever the fence permits it.
-async fn work(env: Env, fence: Fence, client: Client) {
+async fn work(env: Env, fence: Fence, client: Reader) {
     let key = Key::new("default", "work");
     loop {
         if let Some(term) = fence.term() {

@@ -320,7 +320,7 @@ async fn event_after_the_term_is_not_sent() {
     let fixture = fixture();
     let fence = Fence::new(fixture.env.clock.clone());
     let term = fence.open_forever();
-    let client = fixture.transport.client("test", None).in_term(&fence, term);
+    let client = fixture.transport.reader("test", None).in_term(&fence, term);
     let recorder = Recorder::start(&fixture.env, client, "c", "i", &fixture.registry).expect("a new metric");
     recorder.event(&pod("default", "in"), EventType::Normal, "Created", "");
     assert!(recorder.flush(SOON).await);

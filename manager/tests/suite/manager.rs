@@ -1,6 +1,5 @@
 //! The lifecycle of a manager, against a sandbox API under a paused clock.
 
-mod clients;
 mod handover;
 mod health;
 mod partition;

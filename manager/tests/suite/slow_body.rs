@@ -52,7 +52,7 @@ impl Fixture {
     }
 
     fn caches(&self) -> Caches {
-        let reader = self.transport.client("reader", None);
+        let reader = self.transport.reader("reader", None);
         Caches::new(&self.env, reader, Scope::default(), &Registry::new()).expect("caches")
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coxswain_manager::backoff::Backoff;
 use coxswain_manager::cache::Caches;
-use coxswain_manager::client::Client;
+use coxswain_manager::client::Reader;
 use coxswain_manager::env::{Env, later};
 use prometheus::IntCounter;
 use tokio::sync::Notify;
@@ -32,7 +32,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) struct Follower {
     env: Env,
     caches: Caches,
-    client: Client,
+    client: Reader,
     refresh: Arc<Notify>,
     sync_errors: IntCounter,
     publisher: Publisher,
@@ -57,7 +57,7 @@ impl Follower {
     pub(super) fn new(
         env: &Env,
         caches: &Caches,
-        client: Client,
+        client: Reader,
         discovery: &Discovery,
         publisher: Publisher,
     ) -> Self {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use coxswain_manager::client::{Client, RawResponse};
+use coxswain_manager::client::{RawResponse, Reader};
 use coxswain_manager::env::{Clock, Env};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -18,7 +18,7 @@ const CONCURRENT_REQUESTS_MAX: usize = 4;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Round {
-    client: Client,
+    client: Reader,
     clock: Clock,
     started: Instant,
     running: FuturesUnordered<BoxFuture<'static, (Part, Result<RawResponse, String>)>>,
@@ -48,7 +48,7 @@ enum Part {
 }
 
 impl Round {
-    pub(super) fn start(env: &Env, client: &Client, suspects: BTreeSet<String>) -> Self {
+    pub(super) fn start(env: &Env, client: &Reader, suspects: BTreeSet<String>) -> Self {
         let mut round = Self {
             client: client.clone(),
             clock: env.clock.clone(),

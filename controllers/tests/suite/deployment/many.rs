@@ -29,7 +29,7 @@ async fn roll(count: usize) -> (BTreeMap<String, usize>, f64) {
     let registry = Registry::new();
     let caches = f.caches(&f.transport, "reader", &registry);
     let recorder = f.recorder(&f.transport, "deployment-controller", &registry);
-    let client = f.transport.client("controller", None);
+    let client = f.transport.reader("controller", None);
     let controller = deployment::build(&f.env, &caches, client, &registry, recorder, 5);
     f.run(controller.expect("a controller"));
     for index in 0..count {

@@ -58,11 +58,11 @@ impl Run {
     fn start(&mut self) {
         let (env, tasks) = randomized::new_process(&self.fixture);
         let registry = Registry::new();
-        let reader = self.transport.client("reader", None);
+        let reader = self.transport.reader("reader", None);
         let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
         let events = self.transport.unfenced("events", None);
         let recorder = Recorder::start(&env, events, "deployment-controller", "test", &registry);
-        let client = self.transport.client("controller", None);
+        let client = self.transport.reader("controller", None);
         let recorder = recorder.expect("a recorder");
         let controller = deployment::build(&env, &caches, client, &registry, recorder, 5);
         randomized::run_controller(&env, caches, controller.expect("a controller"));

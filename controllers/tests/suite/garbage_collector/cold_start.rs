@@ -9,13 +9,13 @@ impl Fixture {
     /// Runs a collector that reads discovery itself.
     fn discover(&self) -> Arc<GarbageCollector> {
         let (env, registry) = (&self.env, &self.registry);
-        let reader = self.transport.client("reader", None);
+        let reader = self.transport.reader("reader", None);
         let caches = Caches::new(env, reader, Scope::default(), registry).expect("caches");
-        let discovery = self.transport.client("discovery", None);
+        let discovery = self.transport.reader("discovery", None);
         let discovery = Discovery::start(env, &caches, discovery, registry).expect("discovery");
         let events = self.transport.unfenced("events", None);
         let recorder = Recorder::start(env, events, "gc", "test", registry).expect("a recorder");
-        let client = self.transport.client("generic-garbage-collector", None);
+        let client = self.transport.reader("generic-garbage-collector", None);
         let options = Options::default();
         let collector = GarbageCollector::build(env, &caches, client, registry, recorder, discovery, options);
         let collector = Arc::new(collector.expect("a collector"));

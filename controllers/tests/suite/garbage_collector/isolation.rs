@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Returns a fixture with a rate-limited collector and a namespace `other` beside `default`.
 async fn rate_limited() -> Fixture {
     let f = unstarted();
-    let client = f.transport.client("generic-garbage-collector", Some(LIMIT));
+    let client = f.transport.reader("generic-garbage-collector", Some(LIMIT));
     f.run(f.build_with(client, Options::default(), Scope::default()));
     f.create(&NAMESPACES, "other", &[]).await;
     f.sleep(Duration::from_secs(2)).await;
@@ -168,7 +168,7 @@ async fn object_with_many_owners_of_an_unwatched_kind_is_evaluated() {
     let served = [MAPS, SECRETS].map(Kind::new);
     let kinds = Kinds::new(served, &BTreeSet::from([MAPS]));
     f.kinds.send_replace(Some(Arc::new(kinds)));
-    let client = f.transport.client("generic-garbage-collector", Some(LIMIT));
+    let client = f.transport.reader("generic-garbage-collector", Some(LIMIT));
     f.run(f.build_with(client, Options::default(), Scope::default()));
     let mut owners = Vec::new();
     for n in 0..100 {

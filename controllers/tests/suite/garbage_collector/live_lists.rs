@@ -41,7 +41,7 @@ async fn orphaning_in_many_namespaces_lists_each_once_and_does_not_delay_deletes
     const COUNT: usize = 400;
     let f = unstarted();
     let limit = RateLimit { qps: 10.0, burst: 10 };
-    let client = f.transport.client("generic-garbage-collector", Some(limit));
+    let client = f.transport.reader("generic-garbage-collector", Some(limit));
     f.run(f.build_with(client, Options::default(), Scope::default()));
     let mut owners = Vec::new();
     for n in 0..COUNT {

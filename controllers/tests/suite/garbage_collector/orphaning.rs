@@ -128,7 +128,7 @@ async fn owner_deleted_during_a_list_waits_for_the_next_list() {
 async fn dependent_created_during_a_rate_limiter_wait_is_orphaned() {
     let f = unstarted();
     let limit = coxswain_manager::client::RateLimit { qps: 1.0, burst: 1 };
-    let client = f.transport.client("generic-garbage-collector", Some(limit));
+    let client = f.transport.reader("generic-garbage-collector", Some(limit));
     f.run(f.build_with(client, Options::default(), Scope::default()));
     let owner = f.create(&SECRETS, "owner", &[]).await;
     // These deletions use the tokens of the next seconds. Live lists have their own rate limiter.

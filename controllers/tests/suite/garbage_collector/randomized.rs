@@ -78,14 +78,14 @@ impl Run {
         };
         let registry = Registry::new();
         let transport = self.api.transport(&env.clock);
-        let reader = transport.client("reader", None);
+        let reader = transport.reader("reader", None);
         let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
-        let discovery = transport.client("discovery", None);
+        let discovery = transport.reader("discovery", None);
         let discovery = Discovery::start(&env, &caches, discovery, &registry).expect("discovery");
         let events = transport.unfenced("events", None);
         let name = "garbage-collector-controller";
         let recorder = Recorder::start(&env, events, name, "test", &registry).expect("a recorder");
-        let client = transport.client("generic-garbage-collector", None);
+        let client = transport.reader("generic-garbage-collector", None);
         let options = Options::default();
         let collector =
             GarbageCollector::build(&env, &caches, client, &registry, recorder, discovery, options)

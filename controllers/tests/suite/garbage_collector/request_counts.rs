@@ -116,7 +116,7 @@ async fn concurrent_live_reads_of_an_owner_are_shared() {
 async fn live_read_behind_a_rate_limiter_is_at_most_a_second_old() {
     let f = unstarted();
     let limit = coxswain_manager::client::RateLimit { qps: 10.0, burst: 1 };
-    let client = f.transport.client("generic-garbage-collector", Some(limit));
+    let client = f.transport.reader("generic-garbage-collector", Some(limit));
     f.run(f.build_with(client, Options::default(), Scope::default()));
     f.sleep(Duration::from_secs(2)).await;
     let owner = f.create(&SECRETS, "owner", &[]).await;

@@ -138,7 +138,7 @@ async fn refusal_ends_with_the_term() {
     let created: Result<Value, _> = fixture.client.create(&NODES, "", body).await;
     created.expect("created");
     let manager = manager(&fixture);
-    let controller = guarded(&manager, manager.client("test"), outside, 1).expect("a controller");
+    let controller = guarded(&manager, manager.reader("test"), outside, 1).expect("a controller");
     let fence = Fence::new(fixture.env.clock.clone());
     let (term, stop) = (fence.open_forever(), CancellationToken::new());
     let refused = async {
@@ -159,7 +159,7 @@ async fn failing_node_list_is_retried_without_a_hot_loop() {
         (it.path == "/api/v1/nodes" && it.method == Method::GET).then_some(429)
     });
     let mut manager = manager(&fixture);
-    let controller = guarded(&manager, manager.client("test"), outside, 1).expect("a controller");
+    let controller = guarded(&manager, manager.reader("test"), outside, 1).expect("a controller");
     manager.add(controller);
     drop(
         fixture

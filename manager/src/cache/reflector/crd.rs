@@ -6,7 +6,7 @@
 use std::future::pending;
 use std::time::Duration;
 
-use crate::client::{Client, ObjectEvent, ObjectWatch, View, WatchEnd};
+use crate::client::{ObjectEvent, ObjectWatch, Reader, View, WatchEnd};
 use crate::env::Env;
 use crate::object::{Key, LoggedObject, Resource, Version};
 
@@ -36,7 +36,7 @@ impl CrdWatch {
     }
 
     /// Waits for a change since the last call. Never returns if there is none within `time`, or if the watch fails.
-    pub(super) async fn changed(&mut self, env: &Env, client: &Client, time: Duration) {
+    pub(super) async fn changed(&mut self, env: &Env, client: &Reader, time: Duration) {
         match self.follow(env, client, time).await {
             Ok(changed) => self.seen = changed,
             Err(reason) => {
@@ -48,7 +48,7 @@ impl CrdWatch {
     }
 
     /// Returns the next resourceVersion of the definition, or why the watch ended.
-    async fn follow(&self, env: &Env, client: &Client, time: Duration) -> Result<Version, WatchEnd> {
+    async fn follow(&self, env: &Env, client: &Reader, time: Duration) -> Result<Version, WatchEnd> {
         let watch = ObjectWatch {
             env: env.clone(),
             client: client.clone(),

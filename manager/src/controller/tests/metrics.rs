@@ -125,7 +125,7 @@ async fn name_is_registered_as_long_as_its_controller_exists() {
             ..Options::default()
         };
         let reconcile = |_: Context, _: Key| async { Ok(Action::Done) };
-        let client = test.transport.client("test", None);
+        let client = test.transport.reader("test", None);
         Builder::new(name, options, ReconcileFn(reconcile)).build(&test.env, client, &test.registry)
     };
     let first = build("a", "a").expect("a controller");
@@ -140,7 +140,7 @@ async fn name_is_registered_as_long_as_its_controller_exists() {
 async fn controller_without_workers_or_timeout_is_rejected() {
     let test = Fixture::new();
     let refused = |options| {
-        let client = test.transport.client("test", None);
+        let client = test.transport.reader("test", None);
         let builder = test.builder(options, |_, _| async { Ok(Action::Done) });
         builder
             .build(&test.env, client, &test.registry)

@@ -13,7 +13,7 @@ use super::decision_cache::NoDecision;
 use super::request_header::RequestHeaderNames;
 use super::token_review::{self, TokenAuthenticator};
 use super::trust::{AuthorityError, Proxies, Trust};
-use crate::client::Client;
+use crate::client::{Client, Reader};
 use crate::env::{Clock, Env};
 use crate::serve::Peer;
 
@@ -97,7 +97,9 @@ impl Authenticator {
             trust.watch_request_header_file(env, &client_ca, names)?;
         }
         if lookup {
-            let watch = trust.clone().watch_config_map(env.clone(), client.clone());
+            let watch = trust
+                .clone()
+                .watch_config_map(env.clone(), Reader::clone(&client));
             env.tasks.spawn(watch);
         }
         Ok(Self {

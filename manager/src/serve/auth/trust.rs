@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::authority::Authority;
 use super::request_header::RequestHeaderNames;
-use crate::client::{Client, ObjectEvent, ObjectState, ObjectWatch, View, WatchReport};
+use crate::client::{ObjectEvent, ObjectState, ObjectWatch, Reader, View, WatchReport};
 use crate::env::Env;
 use crate::object::{Key, Resource};
 use crate::serve::files;
@@ -93,7 +93,7 @@ impl Trust {
     }
 
     /// Follows the `ConfigMap` for the CAs that no file provides.
-    pub(super) async fn watch_config_map(self: Arc<Self>, env: Env, client: Client) -> Infallible {
+    pub(super) async fn watch_config_map(self: Arc<Self>, env: Env, client: Reader) -> Infallible {
         let (send, mut reports) = mpsc::channel(4);
         let (files, resource, key) = (self.current(), CONFIG_MAPS, Key::new(NAMESPACE, NAME));
         let watch = ObjectWatch {

@@ -21,7 +21,7 @@ use super::secret_watcher::WATCH_IDLE_TIMEOUT;
 use super::{SECRETS, ServiceName};
 use crate::backoff::Backoff;
 use crate::client::{
-    Client, ClientError, Fence, ObjectEvent, ObjectState, ObjectWatch, Patch, Term, View, WatchReport,
+    Client, ClientError, Fence, ObjectEvent, ObjectState, ObjectWatch, Patch, Reader, Term, View, WatchReport,
 };
 use crate::controller::{Fatal, Runnable, Unhealthy};
 use crate::env::Env;
@@ -43,7 +43,7 @@ const MAX_STEPS: usize = 8;
 /// Issues and renews the certificate of one Service.
 pub(crate) struct Rotator {
     env: Env,
-    client: Client,
+    client: Reader,
     service: ServiceName,
     /// Shown as a note in the health check.
     remark: Mutex<Option<String>>,
@@ -75,7 +75,7 @@ impl RotateError {
 }
 
 impl Rotator {
-    pub(crate) fn new(env: Env, client: Client, service: ServiceName) -> Self {
+    pub(crate) fn new(env: Env, client: Reader, service: ServiceName) -> Self {
         Self {
             env,
             client,
@@ -95,7 +95,7 @@ impl Rotator {
             };
             let watch = ObjectWatch {
                 env: self.env.clone(),
-                client: client.clone(),
+                client: Reader::clone(client),
                 resource,
                 key,
                 view: View::Full,
@@ -217,7 +217,7 @@ impl Rotator {
         Err(RotateError::Undone)
     }
 
-    async fn configurations(&self, client: &Client) -> Result<Configurations, ClientError> {
+    async fn configurations(&self, client: &Reader) -> Result<Configurations, ClientError> {
         let mut all = Vec::new();
         for resource in CONFIGURATIONS {
             let raw: Option<RawConfiguration> = get(client, &resource, &self.service.configuration()).await?;
@@ -227,7 +227,7 @@ impl Rotator {
         Ok(all)
     }
 
-    async fn secret(&self, client: &Client) -> Result<Option<CertificateSecret>, ClientError> {
+    async fn secret(&self, client: &Reader) -> Result<Option<CertificateSecret>, ClientError> {
         let raw: Option<RawSecret> = get(client, &SECRETS, &self.service.secret()).await?;
         Ok(raw.map(CertificateSecret::from))
     }
@@ -273,7 +273,7 @@ fn existing(configurations: &[(Resource, Option<Configuration>)]) -> Vec<&Config
 
 /// Reads an object; none if it does not exist.
 async fn get<T: serde::de::DeserializeOwned>(
-    client: &Client,
+    client: &Reader,
     resource: &Resource,
     key: &Key,
 ) -> Result<Option<T>, ClientError> {

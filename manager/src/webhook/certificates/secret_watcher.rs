@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::secret::{CertificateSecret, RawSecret, Slot};
 use super::serving::ServingCertificate;
 use super::{SECRETS, ServiceName};
-use crate::client::{Client, ObjectEvent, ObjectState, ObjectWatch, View, WatchEnd, WatchReport};
+use crate::client::{ObjectEvent, ObjectState, ObjectWatch, Reader, View, WatchEnd, WatchReport};
 use crate::env::Env;
 
 /// Exceeds the duration of any watch: a Secret rarely changes.
@@ -21,7 +21,7 @@ pub(super) const WATCH_IDLE_TIMEOUT: Duration = Duration::from_mins(11);
 
 pub(crate) struct SecretWatcher {
     pub(crate) env: Env,
-    pub(crate) client: Client,
+    pub(crate) client: Reader,
     pub(crate) service: ServiceName,
     pub(crate) serving: Arc<ServingCertificate>,
 }

@@ -94,7 +94,7 @@ async fn registry_accepts_the_caches_of_one_manager_at_a_time() {
     let f = fixture();
     let transport = Transport::from_service(f.sandbox.service(), "s", "t", &f.env.clock, &Registry::new())
         .expect("a transport");
-    let again = || Caches::new(&f.env, transport.client("c", None), Scope::default(), &f.registry);
+    let again = || Caches::new(&f.env, transport.reader("c", None), Scope::default(), &f.registry);
     assert!(again().is_err());
     let Fixture {
         caches,
@@ -103,7 +103,7 @@ async fn registry_accepts_the_caches_of_one_manager_at_a_time() {
         ..
     } = f;
     drop(caches);
-    assert!(Caches::new(&env, transport.client("c", None), Scope::default(), &registry).is_ok());
+    assert!(Caches::new(&env, transport.reader("c", None), Scope::default(), &registry).is_ok());
 }
 
 #[tokio::test(start_paused = true)]

@@ -43,12 +43,12 @@ async fn connection_uses_the_kubeconfig_and_reports_errors() {
     });
     let key = Key::cluster("default");
     let asking = async {
-        let client = connect(&right).client("a", None);
+        let client = connect(&right).reader("a", None);
         let found: Value = client.get(&NAMESPACES, &key).await.expect("the namespace");
         assert_eq!(found["metadata"]["name"], "default");
 
         let error = connect(&strange)
-            .client("a", None)
+            .reader("a", None)
             .get::<Value>(&NAMESPACES, &key)
             .await;
         let error = error.expect_err("an untrusted certificate");
@@ -56,18 +56,18 @@ async fn connection_uses_the_kubeconfig_and_reports_errors() {
         assert!(!error.is_unknown_outcome(), "there was no connection");
 
         let error = connect(&stranger)
-            .client("a", None)
+            .reader("a", None)
             .get::<Value>(&NAMESPACES, &key)
             .await;
         assert_eq!(error.expect_err("a wrong token").code(), Some(401));
 
         // Neither the token nor another credential of the kubeconfig is sent.
         let bare = connect(&right).without_credentials(&right).expect("a transport");
-        let error = bare.client("a", None).get::<Value>(&NAMESPACES, &key).await;
+        let error = bare.reader("a", None).get::<Value>(&NAMESPACES, &key).await;
         assert_eq!(error.expect_err("no credentials").code(), Some(401));
 
         let error = connect(&unreachable_server)
-            .client("a", None)
+            .reader("a", None)
             .get::<Value>(&NAMESPACES, &key)
             .await;
         let error = error.expect_err("connection refused");

@@ -98,7 +98,7 @@ async fn request_is_sent_once_and_reports_retry_after() {
 #[tokio::test(start_paused = true)]
 async fn not_found_requires_the_name_of_the_object() {
     let f = Fixture::new();
-    let client = f.transport.client("a", None);
+    let client = f.transport.reader("a", None);
     f.server
         .status(404, "NotFound", r#","details":{"name":"a","kind":"configmaps"}"#);
     let named = client.get::<Value>(&MAPS, &key()).await.expect_err("not found");
@@ -129,7 +129,7 @@ async fn broken_connection_has_an_unknown_outcome() {
 #[tokio::test(start_paused = true)]
 async fn malformed_response_is_not_quoted() {
     let f = Fixture::new();
-    let client = f.transport.client("a", None);
+    let client = f.transport.reader("a", None);
     let body = r#"{"metadata":{"name":"a"},"data":{"password":"hunter2"#;
     f.server.respond(200, &[], body);
     let error = client.get::<Value>(&MAPS, &key()).await.expect_err("malformed");

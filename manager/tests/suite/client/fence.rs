@@ -18,25 +18,11 @@ fn key() -> Key {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_without_a_term_is_read_only() {
-    let f = Fixture::new();
-    let client = f.transport.client("a", None);
-    let patch = Patch::merge(&json!({}));
-    let error = client
-        .patch::<Value>(&MAPS, &key(), patch)
-        .await
-        .expect_err("no term");
-    assert!(matches!(error, ClientError::ReadOnly { .. }), "{error}");
-    let _: Value = client.get(&MAPS, &key()).await.expect("a read");
-    assert_eq!(f.server.requests().len(), 1);
-}
-
-#[tokio::test(start_paused = true)]
 async fn every_write_is_rejected_after_the_term() {
     let f = Fixture::new();
     let fence = Fence::new(f.env.clock.clone());
     let term = fence.open(f.env.clock.mark(), TEN);
-    let client = f.transport.client("a", None).in_term(&fence, term);
+    let client = f.transport.reader("a", None).in_term(&fence, term);
     let delete = Delete::of(Uid::from("u"));
     client
         .delete(&MAPS, &key(), &delete)
@@ -71,7 +57,7 @@ async fn pending_reads_end_with_the_term() {
     let fence = Fence::new(f.env.clock.clone());
     let start = f.env.clock.now();
     let term = fence.open(f.env.clock.mark(), TEN);
-    let client = f.transport.client("a", None).in_term(&fence, term);
+    let client = f.transport.reader("a", None).in_term(&fence, term);
     f.server.answer(Effect::Hang);
     f.server.stall();
     f.server.answer(Effect::Hang);
@@ -96,7 +82,7 @@ async fn write_with_a_stalled_body_ends_with_the_term_and_has_an_unknown_outcome
     let fence = Fence::new(f.env.clock.clone());
     let start = f.env.clock.now();
     let term = fence.open(f.env.clock.mark(), TEN);
-    let client = f.transport.client("a", None).in_term(&fence, term);
+    let client = f.transport.reader("a", None).in_term(&fence, term);
     f.server.stall();
     let patch = Patch::merge(&json!({"metadata": {"resourceVersion": "7"}}));
     let error = client
@@ -115,7 +101,7 @@ async fn token_waits_end_with_the_term_and_take_no_token() {
     let start = f.env.clock.now();
     let term = fence.open(f.env.clock.mark(), TEN);
     let limit = RateLimit { qps: 0.05, burst: 1 };
-    let shared = f.transport.client("a", Some(limit));
+    let shared = f.transport.reader("a", Some(limit));
     let client = shared.in_term(&fence, term);
     let _: Value = client.get(&MAPS, &key()).await.expect("the first token");
     let (maps, key) = (MAPS, key());
@@ -139,10 +125,10 @@ async fn client_of_an_old_term_does_not_write_in_a_new_one() {
     let f = Fixture::new();
     let fence = Fence::new(f.env.clock.clone());
     let old = fence.open(f.env.clock.mark(), TEN);
-    let old = f.transport.client("a", None).in_term(&fence, old);
+    let old = f.transport.reader("a", None).in_term(&fence, old);
     fence.close();
     let new = fence.open(f.env.clock.mark(), TEN);
-    let new = f.transport.client("a", None).in_term(&fence, new);
+    let new = f.transport.reader("a", None).in_term(&fence, new);
     assert!(old.create::<Value>(&MAPS, "n", "{}".into()).await.is_err());
     new.create::<Value>(&MAPS, "n", "{}".into())
         .await
@@ -155,7 +141,7 @@ async fn fence_is_checked_after_the_wait_for_a_token() {
     let fence = Fence::new(f.env.clock.clone());
     let term = fence.open(f.env.clock.mark(), TEN);
     let limit = RateLimit { qps: 0.01, burst: 1 };
-    let client = f.transport.client("a", Some(limit)).in_term(&fence, term);
+    let client = f.transport.reader("a", Some(limit)).in_term(&fence, term);
     client
         .create::<Value>(&MAPS, "n", "{}".into())
         .await
@@ -171,7 +157,7 @@ async fn drained_term_sends_writes_and_waits_for_nothing() {
     let fence = Fence::new(f.env.clock.clone());
     let term = fence.open_forever();
     let limit = RateLimit { qps: 0.01, burst: 2 };
-    let client = f.transport.client("a", Some(limit)).in_term(&fence, term);
+    let client = f.transport.reader("a", Some(limit)).in_term(&fence, term);
     let start = f.env.clock.now();
     f.server.answer(Effect::Hang);
     let (maps, key) = (MAPS, key());
@@ -229,7 +215,7 @@ async fn write_tracker_reports_versions_and_unknown_outcomes() {
     let f = Fixture::new();
     let fence = Fence::new(f.env.clock.clone());
     let term = fence.open_forever();
-    let client = f.transport.client("a", None).in_term(&fence, term);
+    let client = f.transport.reader("a", None).in_term(&fence, term);
     let writes = f.transport.write_tracker();
     let stored = |version: &str| {
         let body = format!(r#"{{"metadata":{{"resourceVersion":"{version}"}}}}"#);
@@ -290,7 +276,7 @@ async fn write_without_response_is_settled_after_its_deadline() {
     let fence = Fence::new(f.env.clock.clone());
     let client = f
         .transport
-        .client("a", None)
+        .reader("a", None)
         .in_term(&fence, fence.open_forever());
     let writes = f.transport.write_tracker();
     let second = Duration::from_secs(1);

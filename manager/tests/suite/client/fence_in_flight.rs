@@ -42,7 +42,7 @@ fn fixture(connects: Duration, answers: Duration) -> Fixture {
         Transport::from_service(far, "api.test", "test", &clock, &Registry::new()).expect("fresh metrics");
     let fence = Fence::new(clock.clone());
     let term = fence.open(clock.mark(), TEN);
-    let client = transport.client("a", None).in_term(&fence, term);
+    let client = transport.reader("a", None).in_term(&fence, term);
     Fixture {
         clock,
         truth,

@@ -11,7 +11,7 @@ use super::{Fixture, LIMIT, MAPS};
 #[tokio::test(start_paused = true)]
 async fn invalid_item_fails_a_metadata_list() {
     let f = Fixture::new();
-    let client = f.transport.client("a", None);
+    let client = f.transport.reader("a", None);
     let page = async |body: &str| {
         f.server.respond(200, &[], body);
         client.list_metadata(&MAPS, "n", &ListQuery::default()).await
@@ -76,7 +76,7 @@ async fn write_can_return_metadata_only() {
 #[tokio::test(start_paused = true)]
 async fn every_metadata_request_accepts_whole_objects_too() {
     let f = Fixture::new();
-    let client = f.transport.client("a", None);
+    let client = f.transport.reader("a", None);
     let key = Key::new("n", "a");
     let _: Value = client
         .get_as(&MAPS, &key, View::Metadata)
@@ -100,7 +100,7 @@ async fn every_metadata_request_accepts_whole_objects_too() {
 #[tokio::test(start_paused = true)]
 async fn token_taken_in_advance_is_not_taken_again() {
     let f = Fixture::new();
-    let client = f.transport.client("a", Some(LIMIT));
+    let client = f.transport.unfenced("a", Some(LIMIT));
     let (key, clock) = (Key::new("n", "a"), f.env.clock.clone());
     let start = clock.now();
     for _ in 0..35 {

@@ -12,7 +12,7 @@ use super::{Fixture, LIMIT, MAPS};
 #[tokio::test(start_paused = true)]
 async fn burst_is_sent_at_once_and_the_rest_at_the_rate() {
     let f = Fixture::new();
-    let client = f.transport.client("a", Some(LIMIT));
+    let client = f.transport.reader("a", Some(LIMIT));
     let start = f.env.clock.now();
     for _ in 0..30 {
         let _: Value = client.get(&MAPS, &Key::new("n", "a")).await.expect("a response");
@@ -32,8 +32,8 @@ async fn burst_is_sent_at_once_and_the_rest_at_the_rate() {
 async fn clones_share_a_rate_limiter_and_controllers_do_not() {
     let f = Fixture::new();
     let (a, b) = (
-        f.transport.client("a", Some(LIMIT)),
-        f.transport.client("b", Some(LIMIT)),
+        f.transport.reader("a", Some(LIMIT)),
+        f.transport.reader("b", Some(LIMIT)),
     );
     let clone = a.clone();
     let start = f.env.clock.now();
@@ -50,7 +50,7 @@ async fn clones_share_a_rate_limiter_and_controllers_do_not() {
 #[tokio::test(start_paused = true)]
 async fn rate_limited_client_does_not_block_others() {
     let f = Fixture::new();
-    let slow = f.transport.client(
+    let slow = f.transport.reader(
         "slow",
         Some(coxswain_manager::client::RateLimit { qps: 0.001, burst: 1 }),
     );
@@ -65,7 +65,7 @@ async fn rate_limited_client_does_not_block_others() {
             .await
             .is_none()
     );
-    let fast = f.transport.client("fast", None);
+    let fast = f.transport.reader("fast", None);
     let start = f.env.clock.now();
     let _: Value = fast.get(&MAPS, &key).await.expect("a response");
     assert_eq!(f.env.clock.now(), start);
@@ -74,7 +74,7 @@ async fn rate_limited_client_does_not_block_others() {
 #[tokio::test(start_paused = true)]
 async fn watch_is_not_rate_limited() {
     let f = Fixture::new();
-    let client = f.transport.client("a", Some(LIMIT));
+    let client = f.transport.reader("a", Some(LIMIT));
     let start = f.env.clock.now();
     for _ in 0..100 {
         client
@@ -88,7 +88,7 @@ async fn watch_is_not_rate_limited() {
 #[tokio::test(start_paused = true)]
 async fn requests_have_a_user_agent_and_a_timeout() {
     let f = Fixture::new();
-    let client = f.transport.client("replicaset-controller", None);
+    let client = f.transport.reader("replicaset-controller", None);
     let query = ListQuery {
         label_selector: "a in (b,c)".to_owned(),
         field_selector: "metadata.name=d".to_owned(),
@@ -113,7 +113,7 @@ async fn requests_have_a_user_agent_and_a_timeout() {
 #[tokio::test(start_paused = true)]
 async fn requests_are_counted_with_the_labels_of_client_go() {
     let f = Fixture::new();
-    let client = f.transport.client("a", Some(LIMIT));
+    let client = f.transport.reader("a", Some(LIMIT));
     let key = Key::new("n", "a");
     let _: Value = client.get(&MAPS, &key).await.expect("a response");
     f.server.status(404, "NotFound", "");

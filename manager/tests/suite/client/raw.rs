@@ -10,7 +10,7 @@ use super::{Fixture, LIMIT};
 #[tokio::test(start_paused = true)]
 async fn raw_read_returns_body_and_content_type() {
     let f = Fixture::new();
-    let client = f.transport.client("a", Some(LIMIT));
+    let client = f.transport.reader("a", Some(LIMIT));
     let headers = [("content-type", "application/json;as=X")];
     f.server.respond(200, &headers, "[1]");
     let raw = client.get_raw("/apis", "application/json;as=X,application/json");
@@ -40,7 +40,7 @@ async fn raw_read_returns_body_and_content_type() {
 #[tokio::test(start_paused = true)]
 async fn failed_raw_read_reports_the_error_within_its_deadline() {
     let f = Fixture::new();
-    let client = f.transport.client("a", None);
+    let client = f.transport.reader("a", None);
     f.server.respond(503, &[], "overloaded");
     let error = client.get_raw("/apis/a/v1", "application/json").await;
     assert_eq!(error.expect_err("refused").code(), Some(503));

@@ -87,7 +87,7 @@ async fn password_in_the_server_url_is_redacted() {
     let config = config("https://me:hunter2@127.0.0.1:1", AuthInfo::default());
     let registry = Registry::new();
     let transport = Transport::connect(&config, "test", &Clock::system(), &registry).expect("a transport");
-    let client = transport.client("a", None);
+    let client = transport.reader("a", None);
     let secrets = Resource::namespaced("", "v1", "secrets", "Secret");
     let error = client.get::<Value>(&secrets, &Key::new("n", "a")).await;
     let error = error.expect_err("connection refused").to_string();

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use coxswain_manager::client::{
-    Client, ClientError, Fence, Patch, RateLimit, ServiceAccount, ServiceAccounts, TokenError, Transport,
+    Client, ClientError, Fence, Patch, RateLimit, Reader, ServiceAccount, ServiceAccounts, TokenError,
+    Transport,
 };
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, Resource};
@@ -100,8 +101,8 @@ impl Fixture {
     async fn account(&self, name: &str) -> (ServiceAccount, Client) {
         self.allow(name, "configmaps", &["get", "create"]).await;
         let account = self.accounts.account(name);
-        let client = self.transport.unfenced(name, None);
-        let client = client.authenticated_as(Some(&account));
+        let client = self.transport.reader(name, None);
+        let client = client.authenticated_as(Some(&account)).unfenced();
         (account, client)
     }
 
@@ -148,7 +149,7 @@ impl Fixture {
 }
 
 /// Reads a `ConfigMap` that every namespace may not have: a 404 is a response to an authorized request.
-async fn get(client: &Client) -> Result<(), ClientError> {
+async fn get(client: &Reader) -> Result<(), ClientError> {
     match client.get::<Value>(&MAPS, &Key::new("default", "a")).await {
         Err(error) if error.is_not_found("a") => Ok(()),
         other => other.map(drop),
@@ -308,7 +309,7 @@ async fn ended_wait_for_the_rate_limiter_requests_no_token() {
     let fence = Fence::new(f.env.clock.clone());
     let term = fence.open(f.env.clock.mark(), MINUTE);
     let limit = RateLimit { qps: 0.001, burst: 1 };
-    let client = f.transport.client("robot", Some(limit));
+    let client = f.transport.reader("robot", Some(limit));
     let client = client.authenticated_as(Some(&account)).in_term(&fence, term);
     f.state(|state| state.rejects = true);
     let error = get(&client).await.expect_err("rejected");
@@ -333,7 +334,7 @@ async fn missing_right_is_an_error_that_names_the_account_and_the_right() {
         |namespace: &str| ServiceAccounts::new(&f.env, process.clone(), f.transport.clone(), namespace);
     let error = async |namespace: &str, name: &str| {
         let account = issue(namespace).account(name);
-        let client = f.transport.unfenced("a", None).authenticated_as(Some(&account));
+        let client = f.transport.reader("a", None).authenticated_as(Some(&account));
         let error = get(&client).await.expect_err("no token");
         assert!(!error.is_unknown_outcome(), "it was not sent");
         let ClientError::Unauthenticated { source, .. } = error else {
@@ -369,7 +370,7 @@ async fn missing_right_is_an_error_that_names_the_account_and_the_right() {
     );
     let account =
         ServiceAccounts::new(&f.env, f.admin.clone(), f.transport.clone(), "absent").account("robot");
-    let client = f.transport.unfenced("a", None).authenticated_as(Some(&account));
+    let client = f.transport.reader("a", None).authenticated_as(Some(&account));
     let error = get(&client).await.expect_err("no token").to_string();
     assert!(error.contains("create its namespace absent first"), "{error}");
 }

@@ -20,7 +20,7 @@ const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
 
 async fn lease(sandbox: &Sandbox) -> Value {
     let other = Process::new(sandbox.service(), "other");
-    let client = other.transport.client("other", None);
+    let client = other.transport.reader("other", None);
     let key = Key::new("kube-system", "coxswain");
     client.get(&LEASES, &key).await.expect("a lease")
 }
@@ -45,7 +45,7 @@ struct Handover {
 async fn leader_and_lagging_standby(sandbox: &Sandbox) -> Handover {
     let [first, other, second] = [0; 3].map(|_| TestController::new(Behavior::Stops));
     let leader = Process::new(sandbox.service(), "a").with(&first).with(&other);
-    let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
+    let (client, fence) = (leader.manager.reader("probe"), leader.manager.fence().clone());
     let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
     let leader = leader.elect();
     first.started(1).await;
@@ -135,7 +135,7 @@ async fn metadata_only_resources_are_not_handed_over() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
     let leader = Process::new(sandbox.service(), "a").with(&probe);
-    let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
+    let (client, fence) = (leader.manager.reader("probe"), leader.manager.fence().clone());
     let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
     for i in 0..1000 {
         let plural = format!("widgets{i}");
@@ -166,7 +166,7 @@ async fn delete_answered_with_a_status_is_observed_by_the_next_leader() {
         TestController::new(Behavior::Stops),
     );
     let leader = Process::new(sandbox.service(), "a").with(&first);
-    let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
+    let (client, fence) = (leader.manager.reader("probe"), leader.manager.fence().clone());
     let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
     let leader = leader.elect();
     first.started(1).await;
@@ -202,7 +202,7 @@ async fn write_failing_with_an_internal_error_does_not_prevent_the_release() {
         .on(matcher)
         .refuse(Refusal::new(500).message("failed calling webhook"));
     let leader = Process::over(faults.wrap(sandbox.service()), "a").with(&probe);
-    let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
+    let (client, fence) = (leader.manager.reader("probe"), leader.manager.fence().clone());
     let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
     let leader = leader.elect();
     probe.started(1).await;

@@ -73,7 +73,7 @@ pub(super) fn add_requester(
     };
     let requester = Builder::new("requester", options, Requester { verb, started })
         .watch(Source::new(maps.clone(), Handler::for_object()))
-        .build(&process.env, manager.client("requester"), &process.registry)
+        .build(&process.env, manager.reader("requester"), &process.registry)
         .expect("a controller");
     manager.add(requester);
     (maps, reconciles)

@@ -16,7 +16,7 @@ const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leas
 /// Returns the holder of the Lease.
 pub(super) async fn holder(sandbox: &coxswain_sandbox::Sandbox) -> String {
     let other = Process::new(sandbox.service(), "other");
-    let client = other.transport.client("other", None);
+    let client = other.transport.reader("other", None);
     let key = Key::new("kube-system", "coxswain");
     let lease: Value = client.get(&LEASES, &key).await.expect("a lease");
     lease["spec"]["holderIdentity"]
@@ -61,7 +61,7 @@ async fn write_with_unknown_outcome_keeps_the_lease() {
     let sandbox = sandbox();
     let probe = TestController::new(Behavior::Stops);
     let process = Process::new(sandbox.service(), "a").with(&probe);
-    let client = process.manager.client("probe");
+    let client = process.manager.reader("probe");
     let fence = process.manager.fence().clone();
     let running = process.elect();
     probe.started(1).await;
@@ -134,7 +134,7 @@ async fn leadership_changes_are_recorded_as_events() {
     assert!(recorder.flush(SECOND).await);
 
     let events = Resource::namespaced("", "v1", "events", "Event");
-    let client = transport.client("reader", None);
+    let client = transport.reader("reader", None);
     let page = client
         .list(&events, "kube-system", &ListQuery::default(), View::Full)
         .await;

@@ -30,7 +30,7 @@ impl Reconciler for Waiter {
 pub(super) fn add(process: &mut Process, resource: &Resource) -> Cache<MetaObject> {
     let cache: Cache<MetaObject> = process.manager.caches().of(resource);
     let source = Source::new(cache.clone(), Handler::for_object());
-    let client = process.transport.client("waiter", None);
+    let client = process.transport.reader("waiter", None);
     let name = resource.plural.to_string();
     let controller = Builder::new(name, controller::Options::default(), Waiter)
         .watch(source)
