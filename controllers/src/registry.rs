@@ -136,8 +136,6 @@ pub struct Descriptor {
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "plain data")]
 pub struct Settings {
-    /// The identity of the process, as events report it.
-    pub instance: String,
     /// Whether an absent Lease of kube-controller-manager means that it does not run: see [`crate::yielding`].
     pub assume_no_kube_controller_manager: bool,
     pub appreplicaset_workers: usize,
@@ -154,7 +152,6 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            instance: String::new(),
             assume_no_kube_controller_manager: false,
             appreplicaset_workers: 5,
             appservice_workers: 5,
@@ -289,7 +286,7 @@ impl<'a> Context<'a> {
     /// A recorder of events whose source is `component`.
     fn recorder(&self, component: &str) -> Result<Recorder, ControllerError> {
         let account = self.current.account.as_ref();
-        let recorder = self.manager.recorder(component, &self.settings.instance, account);
+        let recorder = self.manager.recorder(component, account);
         recorder.map_err(|source| ControllerError::Events {
             name: self.current.name.to_owned(),
             source,

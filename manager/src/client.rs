@@ -14,8 +14,11 @@
 //! resourceVersion or creating a chosen name, has the deadline [`CONDITIONAL_WRITE_TIMEOUT`]. Any other write has to reach
 //! the API server before another process can become the leader: [`UNCONDITIONAL_WRITE_TIMEOUT`].
 
+mod api;
 mod error;
 mod fence;
+mod kube_client;
+mod merge_patch;
 mod metrics;
 mod object_watch;
 mod rate_limiter;
@@ -29,7 +32,8 @@ mod watch_stream;
 mod write;
 mod write_tracker;
 
-pub use error::{Cause, ClientError, Details, Status};
+pub use api::{Api, Written};
+pub use error::{Cause, ClientError, Details, ErrorClass, Status};
 pub use fence::{Fence, Term};
 pub use object_watch::{ObjectEvent, ObjectEvents, ObjectState, ObjectWatch, WatchEnd, WatchReport};
 pub use rate_limiter::SharedRateLimit;
@@ -38,7 +42,7 @@ pub use reader::Reader;
 pub use service_account::{ServiceAccount, ServiceAccounts, TokenError};
 pub use transport::{ConnectError, Transport};
 pub use watch_stream::WatchStream;
-pub use write::{Delete, Patch, Propagation};
+pub use write::{Apply, Delete, Patch, Propagation};
 pub use write_tracker::WriteTracker;
 
 use std::ops::Deref;
@@ -136,6 +140,12 @@ impl Deref for Client {
     type Target = Reader;
 
     fn deref(&self) -> &Reader {
+        &self.0
+    }
+}
+
+impl AsRef<Reader> for Client {
+    fn as_ref(&self) -> &Reader {
         &self.0
     }
 }

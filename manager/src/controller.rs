@@ -12,6 +12,7 @@
 
 mod authenticated;
 mod builder;
+mod context;
 mod error;
 pub(crate) mod key_queue;
 mod metrics;
@@ -21,13 +22,16 @@ mod reconcile;
 mod runtime;
 #[cfg(test)]
 mod tests;
+mod typed;
 
 pub use authenticated::AuthenticatedController;
-pub use builder::{Builder, Controller};
+pub use builder::{Builder, QueueController};
+pub use context::Context;
 pub use error::{ControllerError, Fatal, ReconcileError, Unhealthy};
 pub use key_queue::{Cause, Change};
 pub use outcomes::{Activity, Outcomes, RecentError, Waiting};
 pub use runtime::{HealthLimits, Queues, Runtime, Slot, TermState, Workers};
+pub use typed::{Controller, Definition};
 
 use std::time::Duration;
 
@@ -37,16 +41,28 @@ use tokio_util::sync::CancellationToken;
 use crate::client::{Client, Fence, Term};
 use crate::env::Env;
 use crate::object::Key;
-use crate::queue::{MaxOf, default_limiter};
+use crate::queue::{Item, MaxOf, default_limiter};
+
+/// The item that a controller reconciles: the key of an object, or any other type.
+pub trait Request: Item + Sync {
+    /// Returns the object for logs and health pages.
+    fn key(&self) -> Key;
+}
+
+impl Request for Key {
+    fn key(&self) -> Key {
+        self.clone()
+    }
+}
 
 /// Moves one object towards its desired state.
-pub trait Reconciler: Send + Sync + 'static {
+pub trait Reconciler<Q = Key>: Send + Sync + 'static {
     /// Observes the object, which may not exist, and acts. The future can be dropped at any await: at its timeout, or when the
     /// process ends.
     fn reconcile(
         &self,
-        context: Context,
-        key: Key,
+        context: ReconcileContext,
+        request: Q,
     ) -> impl Future<Output = Result<Action, ReconcileError>> + Send;
 
     /// Returns the kind of an object, for logs. Defaults to an unknown one.
@@ -54,7 +70,7 @@ pub trait Reconciler: Send + Sync + 'static {
         clippy::unnecessary_literal_bound,
         reason = "implementations return a borrowed name"
     )]
-    fn kind(&self, _key: &Key) -> &str {
+    fn kind(&self, _request: &Q) -> &str {
         ""
     }
 }
@@ -62,7 +78,7 @@ pub trait Reconciler: Send + Sync + 'static {
 /// The context of one reconcile.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "plain data")]
-pub struct Context {
+pub struct ReconcileContext {
     /// The controller's client. Its writes fail once the term is over.
     pub client: Client,
     pub env: Env,
@@ -89,7 +105,7 @@ pub enum Action {
 
 /// The options of a controller.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct Options<Q = Key> {
     /// The number of concurrent reconciles. Defaults to 1, which is the minimum.
     pub workers: usize,
     /// The time after which a reconcile is dropped and counts as failed. Defaults to 5 minutes.
@@ -97,7 +113,7 @@ pub struct Options {
     /// The name of the queue in metrics. Defaults to the name of the controller.
     pub queue: Option<String>,
     /// Returns the rate limiter of a new queue. Defaults to [`default_limiter`].
-    pub limiter: fn() -> MaxOf<Key>,
+    pub limiter: fn() -> MaxOf<Q>,
 }
 
 /// A controller, as a manager runs it.
@@ -140,7 +156,7 @@ pub trait Runnable: Send + Sync {
     }
 }
 
-impl Default for Options {
+impl<Q: Item> Default for Options<Q> {
     fn default() -> Self {
         Self {
             workers: 1,

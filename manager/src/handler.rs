@@ -6,12 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::cache::Delta;
-use crate::object::{Key, Meta, Object, Resource};
+use crate::object::{Key, Meta, Object, OwnerRef, Resource};
+use crate::queue::Item;
 
 /// A pure function from objects to keys. Clones share it.
-pub struct Handler<T>(Arc<Keys<T>>);
+pub struct Handler<T, Q = Key>(Arc<Requests<T, Q>>);
 
-type Keys<T> = dyn Fn(&T) -> Vec<Key> + Send + Sync;
+type Requests<T, Q> = dyn Fn(&T) -> Vec<Q> + Send + Sync;
 
 impl<T: Object> Handler<T> {
     /// Maps an object to its own key.
@@ -24,31 +25,49 @@ impl<T: Object> Handler<T> {
     /// ownerReference is not part of the identity of the owner.
     #[must_use]
     pub fn for_owner(owner: Resource) -> Self {
-        Self::map(move |object: &T| owner_key(object.meta(), &owner).into_iter().collect())
+        Self::map(move |object: &T| {
+            let meta = object.meta();
+            let controller = meta.controller();
+            let key = controller.and_then(|reference| owner_key(meta, reference, &owner));
+            key.into_iter().collect()
+        })
     }
 
-    /// Maps an object by `keys`, which is called for both states of an update.
-    pub fn map(keys: impl Fn(&T) -> Vec<Key> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(keys))
-    }
-
-    /// Returns the keys to reconcile, without duplicates.
+    /// Maps an object to the keys of all its owners that are an `owner`, not only of its controller.
     #[must_use]
-    pub fn keys(&self, delta: &Delta<T>) -> Vec<Key> {
-        let mut keys = (self.0)(delta.latest());
-        if let Delta::Updated { old, .. } = delta {
-            keys.extend((self.0)(old));
-        }
-        if keys.len() > 1 {
-            keys.sort();
-            keys.dedup();
-        }
-        keys
+    pub fn for_any_owner(owner: Resource) -> Self {
+        Self::map(move |object: &T| {
+            let meta = object.meta();
+            let references = meta.owner_references.iter();
+            references
+                .filter_map(|reference| owner_key(meta, reference, &owner))
+                .collect()
+        })
     }
 }
 
-fn owner_key(meta: &Meta, owner: &Resource) -> Option<Key> {
-    let reference = meta.controller()?;
+impl<T, Q: Item> Handler<T, Q> {
+    /// Maps an object by `requests`, which is called for both states of an update.
+    pub fn map(requests: impl Fn(&T) -> Vec<Q> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(requests))
+    }
+
+    /// Returns the requests to enqueue, without duplicates.
+    #[must_use]
+    pub fn requests(&self, delta: &Delta<T>) -> Vec<Q> {
+        let mut requests = (self.0)(delta.latest());
+        if let Delta::Updated { old, .. } = delta {
+            requests.extend((self.0)(old));
+        }
+        if requests.len() > 1 {
+            requests.sort();
+            requests.dedup();
+        }
+        requests
+    }
+}
+
+fn owner_key(meta: &Meta, reference: &OwnerRef, owner: &Resource) -> Option<Key> {
     let group = reference
         .api_version
         .split_once('/')
@@ -65,13 +84,13 @@ fn owner_key(meta: &Meta, owner: &Resource) -> Option<Key> {
 }
 
 // Not derived: that would require `T: Clone`.
-impl<T> Clone for Handler<T> {
+impl<T, Q> Clone for Handler<T, Q> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<T> fmt::Debug for Handler<T> {
+impl<T, Q> fmt::Debug for Handler<T, Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Handler")
     }
@@ -116,7 +135,7 @@ mod tests {
         };
         let deleted = Delta::Deleted { last: object.clone() };
         for delta in [added(object), updated, deleted] {
-            assert_eq!(handler.keys(&delta), [Key::new("ns", "a")]);
+            assert_eq!(handler.requests(&delta), [Key::new("ns", "a")]);
         }
     }
 
@@ -131,10 +150,20 @@ mod tests {
             ("v1", "ReplicaSet", vec![]),
         ] {
             let object = owned("ns", &owner(api_version, kind, "x"));
-            assert_eq!(handler.keys(&added(object)), keys, "{api_version} {kind}");
+            assert_eq!(handler.requests(&added(object)), keys, "{api_version} {kind}");
         }
         let unowned = owned("ns", &json!([]));
-        assert!(handler.keys(&added(unowned)).is_empty());
+        assert!(handler.requests(&added(unowned)).is_empty());
+    }
+
+    #[test]
+    fn for_any_owner_matches_all_owners() {
+        let handler = Handler::for_any_owner(sets());
+        let object = owned("ns", &owner("apps/v1", "ReplicaSet", "x"));
+        assert_eq!(
+            handler.requests(&added(object)),
+            [Key::new("ns", "other"), Key::new("ns", "x")]
+        );
     }
 
     #[test]
@@ -146,24 +175,24 @@ mod tests {
             "ReplicationController",
         ));
         let object = owned("ns", &owner("v1", "ReplicationController", "x"));
-        assert_eq!(handler.keys(&added(object)), [Key::new("ns", "x")]);
+        assert_eq!(handler.requests(&added(object)), [Key::new("ns", "x")]);
     }
 
     #[test]
     fn for_owner_uses_the_scope_of_the_owner() {
         let node = Handler::for_owner(Resource::cluster("", "v1", "nodes", "Node"));
         let object = owned("ns", &owner("v1", "Node", "x"));
-        assert_eq!(node.keys(&added(object)), [Key::cluster("x")]);
+        assert_eq!(node.requests(&added(object)), [Key::cluster("x")]);
         let set = Handler::for_owner(sets());
         let cluster_scoped = owned("", &owner("apps/v1", "ReplicaSet", "x"));
-        assert!(set.keys(&added(cluster_scoped)).is_empty());
+        assert!(set.requests(&added(cluster_scoped)).is_empty());
     }
 
     #[test]
     fn update_maps_to_the_old_and_the_new_owner() {
         let handler = Handler::for_owner(sets());
         let state = |name| owned("ns", &owner("apps/v1", "ReplicaSet", name));
-        let keys = |old, new| handler.keys(&Delta::Updated { old, new });
+        let keys = |old, new| handler.requests(&Delta::Updated { old, new });
         assert_eq!(
             keys(state("y"), state("x")),
             [Key::new("ns", "x"), Key::new("ns", "y")]
@@ -184,7 +213,7 @@ mod tests {
             new: owned("ns", &owner("v1", "A", "new")),
         };
         assert_eq!(
-            handler.keys(&delta),
+            handler.requests(&delta),
             ["new", "old", "other"].map(Key::cluster),
             "each once"
         );

@@ -33,7 +33,7 @@
 //! ```
 //! use coxswain_manager::cache::Cache;
 //! use coxswain_manager::client::Patch;
-//! use coxswain_manager::controller::{Action, Builder, Context, Options, ReconcileError, Reconciler};
+//! use coxswain_manager::controller::{Action, Builder, ReconcileContext, Options, ReconcileError, Reconciler};
 //! use coxswain_manager::handler::Handler;
 //! use coxswain_manager::manager::Manager;
 //! use coxswain_manager::object::{Key, MetaObject, Resource};
@@ -47,7 +47,7 @@
 //! }
 //!
 //! impl Reconciler for Labeler {
-//!     async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
+//!     async fn reconcile(&self, context: ReconcileContext, key: Key) -> Result<Action, ReconcileError> {
 //!         let Some(map) = self.maps.get(&key).present() else {
 //!             return Ok(Action::Done); // deleted
 //!         };
@@ -76,7 +76,7 @@
 //!     Ok(())
 //! }
 //! # // Runs on an API server in the same process.
-//! # use coxswain_manager::{cache::Scope, client::Transport, env::{Env, TaskSet}, manager, serve::Checks};
+//! # use coxswain_manager::{client::Transport, env::{Env, TaskSet}, manager, serve::Checks};
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
 //! # let tasks = TaskSet::new();
@@ -85,10 +85,7 @@
 //! # let sandbox = coxswain_sandbox::Sandbox::builder().start()?;
 //! # let transport = Transport::from_service(sandbox.service(), "sandbox", "example", &env.clock, &registry)?;
 //! # let admin = transport.unfenced("admin", None);
-//! # let options = manager::Options {
-//! #     name: "example", limit: None, scope: Scope::default(),
-//! #     start_interval: Default::default(), shutdown_timeout: None,
-//! # };
+//! # let options = manager::Options::new("example");
 //! # let mut manager = Manager::new(&env, &registry, &Checks::new(), transport, options)?;
 //! # add_labeler(&mut manager)?;
 //! # let mut seen = manager.caches().of::<MetaObject>(&MAPS).subscribe();

@@ -21,7 +21,7 @@ use prometheus::Registry;
 use self::metrics::ControllerStates;
 use crate::cache::{CacheError, Caches, Scope};
 use crate::client::{Fence, RateLimit, Reader, ServiceAccount, ServiceAccounts, SharedRateLimit, Transport};
-use crate::controller::Runnable;
+use crate::controller::{ControllerError, Definition, Runnable};
 use crate::election::Elector;
 use crate::env::Env;
 use crate::events::{Recorder, RecorderError};
@@ -33,6 +33,8 @@ use crate::status::{Sources, StatusReporter};
 pub struct Options {
     /// The name of the manager in metrics.
     pub name: &'static str,
+    /// The identity of this process in events.
+    pub instance: String,
     /// The rate limit of each controller's client; none is unlimited.
     pub limit: Option<RateLimit>,
     /// The namespaces that are cached.
@@ -84,6 +86,21 @@ pub enum ManagerError {
         /// The controllers, with the keys they were processing.
         still_running: Vec<String>,
     },
+}
+
+impl Options {
+    /// Returns the options of a manager of this name: all objects, no limits. The name is the instance, too.
+    #[must_use]
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            instance: name.to_owned(),
+            limit: None,
+            scope: Scope::default(),
+            start_interval: Duration::ZERO,
+            shutdown_timeout: None,
+        }
+    }
 }
 
 impl Manager {
@@ -172,19 +189,23 @@ impl Manager {
         &self.limit
     }
 
-    /// Starts an event recorder for `component` (a controller) on `instance` (this process), which writes as `account`. It
-    /// is not fenced: events describe writes that were fenced, and the last ones are written after the term.
+    /// Starts an event recorder for `component` (a controller) on this instance, which writes as `account`. It is not fenced: events describe writes that were fenced, and the last ones are written after the term.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     pub fn recorder(
         &self,
         component: &str,
-        instance: &str,
         account: Option<&ServiceAccount>,
     ) -> Result<Recorder, RecorderError> {
         let client = self.reader(component).authenticated_as(account).unfenced();
-        Recorder::start(&self.env, client, component, instance, &self.registry)
+        Recorder::start(
+            &self.env,
+            client,
+            component,
+            &self.options.instance,
+            &self.registry,
+        )
     }
 
     /// Starts a reporter of the controllers added so far. `election` is the one that this manager will run with.
@@ -204,6 +225,18 @@ impl Manager {
             is_running: Box::new(move |name| states.of(name).is_running()),
         };
         StatusReporter::start(&self.env, sources)
+    }
+
+    /// Builds a controller and adds it. It runs while this process is the leader.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn add_controller(&mut self, controller: Definition) -> Result<(), ControllerError> {
+        let Definition { name, add } = controller;
+        if self.controllers.iter().any(|it| it.name() == name) {
+            return Err(ControllerError::SameName { name });
+        }
+        add(self)
     }
 
     /// Adds a controller with its health checks. It runs while this process is the leader.

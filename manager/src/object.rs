@@ -1,24 +1,29 @@
 //! API objects: key, uid, resourceVersion, metadata, resource.
 //!
-//! Controllers read *projections*: small types that decode from the wire and hold only the fields that a controller reads.
-//! A projection implements [`Object`]. It is never written as a whole object, which would wipe the fields that it omits.
+//! A cache stores whole objects ([`Typed`]), their metadata ([`MetaObject`]), or *projections*: small types that decode from
+//! the wire and hold only the fields that a controller reads. A projection implements [`Object`]. It is never written as a
+//! whole object, which would wipe the fields that it omits. [`Kind`] is the resource of a type.
 
 pub mod decode;
 mod intern;
 mod key;
+mod kind;
 mod logged;
 mod meta;
 mod resource;
 mod text;
+mod typed;
 mod uid;
 mod version;
 
 pub use intern::Interner;
 pub use key::Key;
+pub use kind::{ApiObject, Kind, MetadataOf};
 pub use logged::LoggedObject;
 pub use meta::{Meta, OwnerRef, StringMap};
 pub use resource::Resource;
 pub use text::Text;
+pub use typed::Typed;
 pub use uid::Uid;
 pub use version::Version;
 
@@ -30,7 +35,7 @@ use serde::de::DeserializeOwned;
 /// A projection of an object, as a cache stores it. `PartialEq` decides whether an update changed anything that a handler
 /// can read: that of [`Meta`] ignores the resourceVersion.
 pub trait Object: DeserializeOwned + PartialEq + Debug + Send + Sync + 'static {
-    /// The annotations to keep; a cache drops all others.
+    /// The annotations to keep, `*` for all; a cache drops all others.
     const ANNOTATIONS: &'static [&'static str] = &[];
     /// The number of objects per page of a list. Choose fewer for large objects: they are whole on the wire.
     const PAGE: u32 = 500;

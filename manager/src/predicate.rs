@@ -37,10 +37,49 @@ impl<T: Object> Predicate<T> {
         })
     }
 
+    /// Drops updates that do not change the labels.
+    #[must_use]
+    pub fn labels_changed() -> Self {
+        Self::new(|delta| match delta {
+            Delta::Added { .. } | Delta::Deleted { .. } => true,
+            Delta::Updated { old, new } => old.meta().labels != new.meta().labels,
+        })
+    }
+
+    /// Drops updates that do not change the annotations that the cache keeps.
+    #[must_use]
+    pub fn annotations_changed() -> Self {
+        Self::new(|delta| match delta {
+            Delta::Added { .. } | Delta::Deleted { .. } => true,
+            Delta::Updated { old, new } => old.meta().annotations != new.meta().annotations,
+        })
+    }
+
+    /// Passes deltas that pass both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self::new(move |delta| self.passes(delta) && other.passes(delta))
+    }
+
+    /// Passes deltas that pass one of the two.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self::new(move |delta| self.passes(delta) || other.passes(delta))
+    }
+
     /// Returns true if the delta passes.
     #[must_use]
     pub fn passes(&self, delta: &Delta<T>) -> bool {
         (self.0)(delta)
+    }
+}
+
+/// Passes deltas that do not pass.
+impl<T: Object> std::ops::Not for Predicate<T> {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self::new(move |delta| !self.passes(delta))
     }
 }
 
@@ -120,5 +159,26 @@ mod tests {
             assert_eq!(generation.passes(&updated(base, new)), passes, "{new}");
         }
         assert!(others().iter().all(|delta| generation.passes(delta)));
+    }
+
+    #[test]
+    fn predicates_combine() {
+        let base = r#"{"name":"a","generation":1}"#;
+        let relabelled = updated(base, r#"{"name":"a","generation":1,"labels":{"a":"b"}}"#);
+        let changed = updated(base, r#"{"name":"a","generation":2}"#);
+        let both = updated(base, r#"{"name":"a","generation":2,"labels":{"a":"b"}}"#);
+        let annotated = updated(base, r#"{"name":"a","generation":1,"annotations":{"a":"b"}}"#);
+        let (generation, labels) = (Predicate::generation_changed, Predicate::labels_changed);
+        for (predicate, passing) in [
+            (generation(), [false, true, true, false]),
+            (labels(), [true, false, true, false]),
+            (generation().or(labels()), [true, true, true, false]),
+            (generation().and(labels()), [false, false, true, false]),
+            (!generation(), [true, false, false, true]),
+            (Predicate::annotations_changed(), [false, false, false, true]),
+        ] {
+            let deltas = [&relabelled, &changed, &both, &annotated];
+            assert_eq!(deltas.map(|delta| predicate.passes(delta)), passing);
+        }
     }
 }

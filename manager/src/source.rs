@@ -1,5 +1,9 @@
 //! Event sources of a controller: the deltas of a cache, filtered by a predicate, mapped to keys by a handler.
 
+mod trigger;
+
+pub use trigger::Trigger;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +14,7 @@ use crate::controller::key_queue::{Cause, Change, KeyQueue};
 use crate::handler::Handler;
 use crate::object::{Key, MetaObject, Object};
 use crate::predicate::Predicate;
-use crate::queue::Priority;
+use crate::queue::{Item, Priority};
 
 /// A cache as the origin of events.
 pub trait EventSource<T>: Send + Sync + 'static {
@@ -39,30 +43,30 @@ pub trait EventSource<T>: Send + Sync + 'static {
 
 /// An event source of a controller.
 #[derive(Debug)]
-pub struct Source<T, O> {
+pub struct Source<T, O, Q = Key> {
     name: Arc<str>,
     cache: O,
     predicate: Predicate<T>,
-    handler: Handler<T>,
+    handler: Handler<T, Q>,
 }
 
 /// A source of any object type.
-pub(crate) trait AnySource: Send + Sync {
+pub(crate) trait AnySource<Q: Item>: Send + Sync {
     fn name(&self) -> &str;
     fn is_synced(&self) -> bool;
     fn is_unavailable(&self) -> bool;
     fn silence(&self) -> Option<(Duration, Status)>;
     fn synced(&self) -> BoxFuture<'_, ()>;
     /// Subscribes now. The future adds keys to `queue` until the cache is dropped.
-    fn run(&self, queue: KeyQueue) -> BoxFuture<'static, ()>;
+    fn run(&self, queue: KeyQueue<Q>) -> BoxFuture<'static, ()>;
 }
 
 /// Keys to reconcile at the start of each term, whether or not the objects exist.
-pub(crate) struct InitialKeys(pub(crate) Vec<Key>);
+pub(crate) struct InitialKeys<Q>(pub(crate) Vec<Q>);
 
-impl<T: Object, O: EventSource<T>> Source<T, O> {
+impl<T: Object, O: EventSource<T>, Q: Item> Source<T, O, Q> {
     /// Returns a source of the keys that `handler` computes for the deltas of `cache` that pass [`Predicate::changed`].
-    pub fn new(cache: O, handler: Handler<T>) -> Self {
+    pub fn new(cache: O, handler: Handler<T, Q>) -> Self {
         Self {
             name: cache.name().into(),
             cache,
@@ -78,7 +82,7 @@ impl<T: Object, O: EventSource<T>> Source<T, O> {
     }
 }
 
-impl<T: Object, O: EventSource<T>> AnySource for Source<T, O> {
+impl<T: Object, O: EventSource<T>, Q: Item + Sync> AnySource<Q> for Source<T, O, Q> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -99,7 +103,7 @@ impl<T: Object, O: EventSource<T>> AnySource for Source<T, O> {
         self.cache.synced()
     }
 
-    fn run(&self, queue: KeyQueue) -> BoxFuture<'static, ()> {
+    fn run(&self, queue: KeyQueue<Q>) -> BoxFuture<'static, ()> {
         let mut subscription = self.cache.subscribe();
         let name = Arc::clone(&self.name);
         let (predicate, handler) = (self.predicate.clone(), self.handler.clone());
@@ -107,7 +111,7 @@ impl<T: Object, O: EventSource<T>> AnySource for Source<T, O> {
             while let Some(delta) = subscription.next().await {
                 if predicate.passes(&delta) {
                     let (change, priority) = classify(&delta);
-                    let (keys, event) = (handler.keys(&delta), subscription.event());
+                    let (keys, event) = (handler.requests(&delta), subscription.event());
                     // Only an event that enqueues a key is part of a trace.
                     if let Some(event) = event.filter(|_| !keys.is_empty()) {
                         event.end();
@@ -124,7 +128,7 @@ impl<T: Object, O: EventSource<T>> AnySource for Source<T, O> {
     }
 }
 
-impl AnySource for InitialKeys {
+impl<Q: Item + Sync> AnySource<Q> for InitialKeys<Q> {
     fn name(&self) -> &'static str {
         "start"
     }
@@ -145,7 +149,7 @@ impl AnySource for InitialKeys {
         Box::pin(std::future::ready(()))
     }
 
-    fn run(&self, queue: KeyQueue) -> BoxFuture<'static, ()> {
+    fn run(&self, queue: KeyQueue<Q>) -> BoxFuture<'static, ()> {
         for key in &self.0 {
             let cause = Cause::Event {
                 source: self.name().into(),

@@ -73,8 +73,10 @@ impl ManagerInstance {
             flags: _,
             document: _,
         } = config;
+        let identity = election::identity(&hostname(), &env.rng);
         let options = Options {
             name: NAME,
+            instance: identity.clone(),
             limit: rate_limit(client_connection),
             scope: Scope {
                 namespaces: generic.namespaces.clone(),
@@ -96,7 +98,6 @@ impl ManagerInstance {
             let accounts = ServiceAccounts::new(&env_of_manager, issuer, transport, namespace);
             manager.use_service_accounts(accounts);
         }
-        let identity = election::identity(&hostname(), &env.rng);
         let recorder = Recorder::start(
             &env_of_manager,
             transports.election.unfenced("events", None),
@@ -123,7 +124,6 @@ impl ManagerInstance {
             deployment_workers: workers(deployments.concurrent_syncs),
             replicaset_workers: workers(replicas.concurrent_replicaset_syncs),
             replicationcontroller_workers: workers(replicas.concurrent_rc_syncs),
-            instance: identity.clone(),
             assume_no_kube_controller_manager: generic.assume_no_kube_controller_manager,
         };
         let enabled = |it: &Descriptor| match generic.controllers.enabled(it.name, it.enabled_by_default) {

@@ -2,7 +2,7 @@
 
 use coxswain_manager::cache::{Cache, Caches, Delta};
 use coxswain_manager::client::Reader;
-use coxswain_manager::controller::{self, Builder, Controller, ControllerError};
+use coxswain_manager::controller::{self, Builder, ControllerError, QueueController};
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
 use coxswain_manager::handler::Handler;
@@ -31,7 +31,7 @@ pub fn build(
     registry: &Registry,
     recorder: Recorder,
     workers: usize,
-) -> Result<Controller<AppServiceReconciler>, ControllerError> {
+) -> Result<QueueController<AppServiceReconciler>, ControllerError> {
     let apps = caches.of::<AppService>(&APP_SERVICES);
     let deployments = caches.of_labels::<Deployment>(&DEPLOYMENTS, &[UID_LABEL]);
     let services = caches.of::<Service>(&SERVICES);

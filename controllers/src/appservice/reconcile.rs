@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coxswain_manager::cache::{Cache, Caches, Lookup};
 use coxswain_manager::client::Patch;
-use coxswain_manager::controller::{Action, Context, ReconcileError, Reconciler};
+use coxswain_manager::controller::{Action, ReconcileContext, ReconcileError, Reconciler};
 use coxswain_manager::events::{EventType, Recorder};
 use coxswain_manager::object::{Key, Meta, Resource, Uid};
 
@@ -41,7 +41,7 @@ impl Reconciler for AppServiceReconciler {
         "AppService"
     }
 
-    async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
+    async fn reconcile(&self, context: ReconcileContext, key: Key) -> Result<Action, ReconcileError> {
         self.memory.enter(context.term, || {});
         let app = match self.apps.get(&key) {
             Lookup::Present(app) => app,

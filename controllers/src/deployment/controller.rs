@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coxswain_manager::cache::{Cache, Caches, Delta};
 use coxswain_manager::client::Reader;
-use coxswain_manager::controller::{self, Builder, Controller, ControllerError};
+use coxswain_manager::controller::{self, Builder, ControllerError, QueueController};
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
 use coxswain_manager::handler::Handler;
@@ -30,7 +30,7 @@ pub fn build(
     registry: &Registry,
     recorder: Recorder,
     workers: usize,
-) -> Result<Controller<DeploymentReconciler>, ControllerError> {
+) -> Result<QueueController<DeploymentReconciler>, ControllerError> {
     let (deployments, sets, pods) = (
         caches.of::<Deployment>(&DEPLOYMENTS),
         caches.of::<ReplicaSet>(&REPLICA_SETS),

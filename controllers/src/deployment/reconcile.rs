@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coxswain_manager::cache::{Cache, Caches, Lookup};
 use coxswain_manager::client::ClientError;
-use coxswain_manager::controller::{Action, Context, ReconcileError, Reconciler};
+use coxswain_manager::controller::{Action, ReconcileContext, ReconcileError, Reconciler};
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
 use coxswain_manager::object::{Key, Uid};
@@ -54,7 +54,7 @@ impl Reconciler for DeploymentReconciler {
         "Deployment"
     }
 
-    async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
+    async fn reconcile(&self, context: ReconcileContext, key: Key) -> Result<Action, ReconcileError> {
         self.memory.enter(context.term, || {});
         let deployment = match self.deployments.get(&key) {
             Lookup::Present(deployment) => deployment,

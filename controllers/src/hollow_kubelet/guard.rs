@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coxswain_manager::client::{ClientError, Fence, ListQuery, Reader, Term, View};
 use coxswain_manager::controller::{
-    self, Activity, Controller, ControllerError, Fatal, RecentError, Runnable, Unhealthy,
+    self, Activity, ControllerError, Fatal, QueueController, RecentError, Runnable, Unhealthy,
 };
 use coxswain_manager::env::Clock;
 use coxswain_manager::manager::Manager;
@@ -63,7 +63,7 @@ pub async fn may_start(client: &Reader, options: &Options) -> Result<(), StartEr
 
 /// The controller behind the check of the cluster.
 struct Guarded {
-    inner: Controller<HollowKubelet>,
+    inner: QueueController<HollowKubelet>,
     client: Reader,
     clock: Clock,
     options: Options,

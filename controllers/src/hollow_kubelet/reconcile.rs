@@ -6,7 +6,7 @@ use std::sync::Arc;
 use coxswain_manager::cache::{Cache, Caches, Lookup};
 use coxswain_manager::client::{Client, ClientError, Reader};
 use coxswain_manager::controller::{
-    self, Action, Builder, Context, Controller, ControllerError, ReconcileError, Reconciler,
+    self, Action, Builder, ControllerError, QueueController, ReconcileContext, ReconcileError, Reconciler,
 };
 use coxswain_manager::env::Env;
 use coxswain_manager::handler::Handler;
@@ -38,7 +38,7 @@ pub fn build(
     registry: &Registry,
     options: Options,
     how: controller::Options,
-) -> Result<Controller<HollowKubelet>, ControllerError> {
+) -> Result<QueueController<HollowKubelet>, ControllerError> {
     let (pods, nodes) = (caches.of::<Pod>(&PODS), caches.of::<Node>(&NODES));
     // A missing node has no event; and the deleted node may have been the last one that is not hollow.
     let own: Vec<Key> = plan::node_names(&options).map(Key::cluster).collect();
@@ -68,7 +68,7 @@ impl Reconciler for HollowKubelet {
     }
 
     /// A write based on a stale cache fails with a conflict and is retried.
-    async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
+    async fn reconcile(&self, context: ReconcileContext, key: Key) -> Result<Action, ReconcileError> {
         let now = context.env.clock.wall();
         let nodes = self.nodes.all();
         let cluster_nodes = Nodes::of(nodes.iter().map(Arc::as_ref));

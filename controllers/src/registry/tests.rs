@@ -2,7 +2,6 @@ use super::*;
 
 use std::time::Duration;
 
-use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{Fence, Term, Transport};
 use coxswain_manager::controller::{Fatal, Unhealthy};
 use coxswain_manager::env::{Env, TaskSet};
@@ -26,13 +25,7 @@ fn manager_of(sandbox: &Sandbox, tasks: &TaskSet, checks: &Checks) -> Manager {
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, tasks);
     let transport = Transport::from_service(sandbox.service(), "api.test", "test", &env.clock, &registry)
         .expect("a transport");
-    let options = Options {
-        name: "coxswain",
-        limit: None,
-        scope: Scope::default(),
-        start_interval: Duration::ZERO,
-        shutdown_timeout: None,
-    };
+    let options = Options::new("coxswain");
     Manager::new(&env, &registry, checks, transport, options).expect("a manager")
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use coxswain_manager::cache::{Cache, Caches, Lookup};
 use coxswain_manager::client::Reader;
 use coxswain_manager::controller::{
-    self, Action, Builder, Context, Controller, ControllerError, ReconcileError, Reconciler,
+    self, Action, Builder, ControllerError, QueueController, ReconcileContext, ReconcileError, Reconciler,
 };
 use coxswain_manager::env::Env;
 use coxswain_manager::events::{EventType, Recorder};
@@ -70,7 +70,7 @@ pub fn build(
     metrics: Metrics,
     kind: &OwnerKind,
     workers: usize,
-) -> Result<Controller<ReplicaSetReconciler>, ControllerError> {
+) -> Result<QueueController<ReplicaSetReconciler>, ControllerError> {
     let (owners, pods) = (caches.of::<Owner>(&kind.resource), caches.of::<Pod>(&PODS));
     for resource in [&kind.resource, &PODS] {
         metrics.init_skips(resource);
@@ -122,7 +122,7 @@ impl Reconciler for ReplicaSetReconciler {
         &self.kind.resource.kind
     }
 
-    async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
+    async fn reconcile(&self, context: ReconcileContext, key: Key) -> Result<Action, ReconcileError> {
         self.memory.enter(context.term, || self.expectations.clear());
         let owner = match self.owners.get(&key) {
             Lookup::Present(owner) => owner,

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
 use coxswain_controllers::{api, hollow_kubelet};
-use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{ServiceAccounts, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, Options};
@@ -98,13 +97,7 @@ async fn start(c: &Cluster) -> RunningManager {
 /// Returns a manager with the credentials of `config`, and its transport.
 fn manager(env: &Env, config: &Config, registry: &Registry) -> (Manager, Transport) {
     let transport = Transport::connect(config, "test", &env.clock, registry).expect("a transport");
-    let options = Options {
-        name: "coxswain",
-        limit: None,
-        scope: Scope::default(),
-        start_interval: Duration::ZERO,
-        shutdown_timeout: None,
-    };
+    let options = Options::new("coxswain");
     let manager = Manager::new(env, registry, &Checks::new(), transport.clone(), options);
     (manager.expect("a manager"), transport)
 }
@@ -112,7 +105,6 @@ fn manager(env: &Env, config: &Config, registry: &Registry) -> (Manager, Transpo
 /// Runs controllers until the process ends.
 fn run(env: &Env, mut manager: Manager, enabled: impl Fn(&Descriptor) -> bool) {
     let settings = Settings {
-        instance: "test".to_owned(),
         assume_no_kube_controller_manager: true,
         hollow_kubelet: hollow_kubelet::Options {
             nodes: 3,

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::registry::{self, EnabledBy, Settings};
-use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{Delete, RateLimit, Transport};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Clock, Env, TaskSet};
@@ -57,17 +56,17 @@ async fn run(seed: u64) -> Vec<String> {
     let (service, registry) = (faults.wrap(sandbox.service()), Registry::new());
     let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
     let transport = transport.expect("unregistered metrics");
+    let identity = election::identity("host", &env.rng);
     let options = Options {
-        name: "coxswain",
         limit: Some(RateLimit { qps: 20.0, burst: 30 }),
-        scope: Scope::default(),
         start_interval: Duration::from_secs(1),
         shutdown_timeout: Some(Duration::from_secs(10)),
+        instance: identity.clone(),
+        ..Options::new("coxswain")
     };
     let admin = transport.unfenced("admin", None);
     let mut manager =
         Manager::new(&env, &registry, &Checks::new(), transport.clone(), options).expect("a manager");
-    let identity = election::identity("host", &env.rng);
     let events = transport.unfenced("events", None);
     let recorder = Recorder::start(&env, events, "coxswain", &identity, &registry).expect("a recorder");
     let elector = Elector::new(
@@ -78,7 +77,6 @@ async fn run(seed: u64) -> Vec<String> {
         &registry,
     );
     let settings = Settings {
-        instance: identity.clone(),
         assume_no_kube_controller_manager: true,
         hollow_kubelet: hollow_kubelet::Options {
             nodes: 3,

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
 use coxswain_controllers::{deployment, garbage_collector, replicaset};
-use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{Fence, Transport};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
@@ -202,11 +201,9 @@ impl Cluster {
         let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
         let transport = transport.expect("unregistered metrics");
         let options = Options {
-            name: "coxswain",
-            limit: None,
-            scope: Scope::default(),
-            start_interval: Duration::ZERO,
             shutdown_timeout: Some(10 * SECOND),
+            instance: by.to_owned(),
+            ..Options::new("coxswain")
         };
         let mut manager =
             Manager::new(&env, &registry, &Checks::new(), transport.clone(), options).expect("a manager");
@@ -215,7 +212,6 @@ impl Cluster {
         let client = transport.unfenced("leader-election", None);
         let elector = Elector::new(&env, client, fence.clone(), config, &registry).expect("an elector");
         let settings = Settings {
-            instance: by.to_owned(),
             assume_no_kube_controller_manager: true,
             ..Settings::default()
         };

@@ -23,7 +23,7 @@ use coxswain_controllers::replicaset::{
 };
 use coxswain_manager::cache::{Caches, Scope};
 use coxswain_manager::client::{Delete, Fence, Patch};
-use coxswain_manager::controller::{Controller, Runnable};
+use coxswain_manager::controller::{QueueController, Runnable};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::Key;
 use coxswain_sandbox::faults::Effect;
@@ -85,11 +85,11 @@ impl Fixture {
         self.run(self.build(scope));
     }
 
-    fn build(&self, scope: Scope) -> Controller<ReplicaSetReconciler> {
+    fn build(&self, scope: Scope) -> QueueController<ReplicaSetReconciler> {
         self.build_in(&self.env, scope).0
     }
 
-    fn build_in(&self, env: &Env, scope: Scope) -> (Controller<ReplicaSetReconciler>, Caches) {
+    fn build_in(&self, env: &Env, scope: Scope) -> (QueueController<ReplicaSetReconciler>, Caches) {
         let registry = &self.registry;
         let reader = self.transport.reader("reader", None);
         let caches = Caches::new(env, reader, scope, registry).expect("caches");

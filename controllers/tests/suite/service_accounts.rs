@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use coxswain_controllers::api::{self, app_service::APP_SERVICES};
 use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
-use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{Client, ClientError, Delete, Patch, Propagation, ServiceAccounts, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, Options};
@@ -165,13 +164,7 @@ impl Fixture {
         let service = faults.wrap(api_service);
         let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
         let transport = transport.expect("unregistered metrics");
-        let options = Options {
-            name: "test",
-            limit: None,
-            scope: Scope::default(),
-            start_interval: Duration::ZERO,
-            shutdown_timeout: None,
-        };
+        let options = Options::new("test");
         let mut manager =
             Manager::new(&env, &registry, &checks, transport.clone(), options).expect("a manager");
         let issuer = transport.unfenced("tokens", None);

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_controllers::yielding::{KcmLease, YieldingController};
-use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{Client, Delete, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
@@ -113,11 +112,8 @@ fn fixture() -> Fixture {
     let transport = Transport::from_service(service.clone(), "sandbox", "test", &env.clock, &registry);
     let transport = transport.expect("unregistered metrics");
     let options = Options {
-        name: "coxswain",
-        limit: None,
-        scope: Scope::default(),
-        start_interval: Duration::ZERO,
         shutdown_timeout: Some(10 * SECOND),
+        ..Options::new("coxswain")
     };
     let manager = Manager::new(&env, &registry, &checks, transport, options).expect("a manager");
     let admin = Transport::from_service(

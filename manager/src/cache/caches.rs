@@ -20,7 +20,7 @@ use super::status::Status;
 use super::{Cache, MetaCache, until};
 use crate::client::{Reader, View};
 use crate::env::Env;
-use crate::object::{Key, MetaObject, Object, Resource, Text, Uid, Version};
+use crate::object::{Key, Kind, MetaObject, Object, Resource, Text, Uid, Version};
 
 /// The error of creating caches.
 #[derive(Debug, thiserror::Error)]
@@ -110,6 +110,15 @@ impl Caches {
     #[must_use]
     pub fn of<T: Object>(&self, resource: &Resource) -> Cache<T> {
         self.of_labels(resource, &[])
+    }
+
+    /// Returns the cache of a type of objects: [`Caches::of`] its resource.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub fn of_kind<K: Kind>(&self) -> Cache<K::Cached> {
+        self.of(&K::resource())
     }
 
     /// [`Caches::of`] with an index for each of these labels, in addition to those of earlier calls.

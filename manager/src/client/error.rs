@@ -72,6 +72,33 @@ pub enum ClientError {
     Invalid { request_line: String, reason: String },
 }
 
+/// The class of a [`ClientError`], by which callers decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The object does not exist: the API server named it.
+    NotFound,
+    /// The resource, or the namespace of a new object, does not exist.
+    NotServed,
+    /// The object was changed concurrently, or another field manager owns a field.
+    Conflict,
+    /// An object of that name exists.
+    AlreadyExists,
+    /// The credentials are missing, invalid or not sufficient.
+    Forbidden,
+    /// The API server requests fewer requests.
+    Throttled,
+    /// The API server rejects the object or the request. A retry of the same request fails, too.
+    Invalid,
+    /// The resourceVersion or continue token has expired.
+    Gone,
+    /// There was no response, or the server failed. The outcome of a write [may be unknown](ClientError::is_unknown_outcome).
+    Unavailable,
+    /// The term is over or draining.
+    Fenced,
+    /// The response is not usable. A write has been executed.
+    Response,
+}
+
 /// The fields of a `Status` that callers evaluate.
 #[expect(missing_docs, reason = "as in the API")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -126,6 +153,24 @@ impl ClientError {
         match self {
             Self::Status { status, .. } => Some(&status.reason),
             _ => None,
+        }
+    }
+
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Status { status, .. } => match (status.code, status.reason.as_str()) {
+                (404, "NotFound") if !status.details.name.is_empty() => ErrorClass::NotFound,
+                (409, "AlreadyExists") => ErrorClass::AlreadyExists,
+                (code, _) => class_of(code),
+            },
+            Self::Unexplained { code, .. } => class_of(*code),
+            Self::Timeout { .. } | Self::Connection { .. } => ErrorClass::Unavailable,
+            Self::Decode { .. } | Self::TooLarge { .. } => ErrorClass::Response,
+            Self::Fenced { .. } => ErrorClass::Fenced,
+            Self::Unauthenticated { .. } => ErrorClass::Forbidden,
+            Self::Invalid { .. } => ErrorClass::Invalid,
         }
     }
 
@@ -184,6 +229,19 @@ impl ClientError {
     }
 }
 
+fn class_of(code: u16) -> ErrorClass {
+    match code {
+        401 | 403 => ErrorClass::Forbidden,
+        404 => ErrorClass::NotServed,
+        409 => ErrorClass::Conflict,
+        410 => ErrorClass::Gone,
+        429 => ErrorClass::Throttled,
+        // A redirect or an informational response is not from the API.
+        100..=399 | 500.. => ErrorClass::Unavailable,
+        _ => ErrorClass::Invalid,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,5 +273,38 @@ mod tests {
     fn server_error_leaves_the_outcome_unknown() {
         assert!(!status(r#"{"code":409,"reason":"Conflict"}"#).is_unknown_outcome());
         assert!(status(r#"{"code":504,"reason":"Timeout"}"#).is_unknown_outcome());
+    }
+
+    #[test]
+    fn errors_are_classified() {
+        use ErrorClass as Class;
+
+        for (json, class) in [
+            (
+                r#"{"code":404,"reason":"NotFound","details":{"name":"a"}}"#,
+                Class::NotFound,
+            ),
+            (r#"{"code":404,"reason":"NotFound"}"#, Class::NotServed),
+            (r#"{"code":409,"reason":"Conflict"}"#, Class::Conflict),
+            (r#"{"code":409,"reason":"AlreadyExists"}"#, Class::AlreadyExists),
+            (r#"{"code":410,"reason":"Expired"}"#, Class::Gone),
+            (r#"{"code":422,"reason":"Invalid"}"#, Class::Invalid),
+            (r#"{"code":400,"reason":"BadRequest"}"#, Class::Invalid),
+            (r#"{"code":403,"reason":"Forbidden"}"#, Class::Forbidden),
+            (r#"{"code":401,"reason":"Unauthorized"}"#, Class::Forbidden),
+            (r#"{"code":429,"reason":"TooManyRequests"}"#, Class::Throttled),
+            (r#"{"code":500,"reason":"InternalError"}"#, Class::Unavailable),
+            (
+                r#"{"code":503,"reason":"ServiceUnavailable"}"#,
+                Class::Unavailable,
+            ),
+        ] {
+            assert_eq!(status(json).class(), class, "{json}");
+        }
+        let timeout = ClientError::Timeout {
+            request_line: String::new(),
+            deadline: Duration::ZERO,
+        };
+        assert_eq!(timeout.class(), Class::Unavailable);
     }
 }

@@ -141,6 +141,18 @@ impl Reader {
         decode(self.read(call, &request_line).await?.body(), &request_line)
     }
 
+    /// Reads a subresource of an object, such as `scale`.
+    pub async fn get_subresource<T: DeserializeOwned>(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        subresource: &str,
+    ) -> Result<T, ClientError> {
+        let call = read("GET", format!("{}/{subresource}", resource.path(key)));
+        let request_line = call.request_line();
+        decode(self.read(call, &request_line).await?.body(), &request_line)
+    }
+
     /// Reads a path that is not an object, such as a discovery document. `accept` is the Accept header.
     pub async fn get_raw(&self, path: &str, accept: &'static str) -> Result<RawResponse, ClientError> {
         let call = Call {

@@ -1,7 +1,6 @@
 //! The read-only client, and the path of every request: rate limiter, token, deadline, transport.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
@@ -30,6 +29,12 @@ pub struct Reader {
     account: Option<ServiceAccount>,
     /// The token of the account; none if each request obtains it.
     bearer: Option<Bearer>,
+}
+
+impl AsRef<Self> for Reader {
+    fn as_ref(&self) -> &Self {
+        self
+    }
 }
 
 impl Reader {
@@ -171,7 +176,7 @@ impl Reader {
     }
 
     /// Returns the token of the service account; none for the credentials of the transport.
-    async fn bearer(&self, request_line: &str) -> Result<Option<Bearer>, ClientError> {
+    pub(super) async fn bearer(&self, request_line: &str) -> Result<Option<Bearer>, ClientError> {
         let Some(account) = self.account.as_ref().filter(|_| self.bearer.is_none()) else {
             return Ok(self.bearer.clone());
         };
@@ -199,7 +204,7 @@ impl Reader {
     }
 
     /// Cancels a read when the term is over or draining.
-    async fn until_term_ends<T>(
+    pub(super) async fn until_term_ends<T>(
         &self,
         request_line: &str,
         read: impl Future<Output = Result<T, ClientError>>,
@@ -215,7 +220,11 @@ impl Reader {
     }
 
     /// Reads a body until the term is over. The transport checks the fence until the head arrives.
-    async fn body<T>(&self, request_line: &str, body: impl Future<Output = T>) -> Result<T, ClientError> {
+    pub(super) async fn body<T>(
+        &self,
+        request_line: &str,
+        body: impl Future<Output = T>,
+    ) -> Result<T, ClientError> {
         let Some(FencedTerm(fence, term)) = &self.term else {
             return Ok(body.await);
         };
@@ -266,39 +275,11 @@ impl Reader {
         bearer: Option<Bearer>,
         request_line: &str,
     ) -> Result<http::Response<Body>, ClientError> {
-        let clock = self.transport.clock.clone();
-        let start = clock.now();
-        let (method, verb) = (call.method.clone(), call.verb);
-        let span = RequestSpan::start(&call);
-        let mut request = self.request(call, bearer.as_ref(), request_line)?;
-        if let Some(traceparent) = span.header() {
-            request.headers_mut().insert("traceparent", traceparent);
-        }
-        let answer = self.transport.kube.send(request).await;
-        let took = clock.now() - start;
-        let metrics = &self.transport.metrics;
-        let response = match answer {
-            Ok(response) => response,
-            Err(error) => {
-                let error = response::failed(&error, request_line);
-                span.failed(&error);
-                if !matches!(error, ClientError::Fenced { .. }) {
-                    metrics.answered(&method, verb, "<error>", took);
-                    log(request_line, &error, took);
-                }
-                return Err(error);
-            }
-        };
+        let verb = call.verb;
+        let request = self.request(call, bearer.as_ref(), request_line)?;
+        let response = self.dispatch(request, verb, request_line).await?;
         let code = response.status();
-        span.answered(code);
-        metrics.answered(&method, verb, code.as_str(), took);
         if code.is_success() {
-            tracing::trace!(
-                request = request_line,
-                code = code.as_u16(),
-                tookMs = took.as_millis(),
-                "Received response"
-            );
             return Ok(response);
         }
         if code == StatusCode::UNAUTHORIZED
@@ -306,11 +287,52 @@ impl Reader {
         {
             account.reject(bearer);
         }
-        let error = self
+        Err(self
             .body(request_line, response::refused(response, request_line))
-            .await?;
-        log(request_line, &error, took);
-        Err(error)
+            .await?)
+    }
+
+    /// Sends a request in its span, and counts it. Returns a response with any status code.
+    pub(super) async fn dispatch(
+        &self,
+        mut request: Request<Body>,
+        verb: &'static str,
+        request_line: &str,
+    ) -> Result<http::Response<Body>, ClientError> {
+        let clock = &self.transport.clock;
+        let start = clock.now();
+        let method = request.method().clone();
+        let span = RequestSpan::start(&method, verb, request.uri().path());
+        if let Some(traceparent) = span.header() {
+            request.headers_mut().insert("traceparent", traceparent);
+        }
+        let answer = self.transport.kube.send(request).await;
+        let took = clock.now() - start;
+        let metrics = &self.transport.metrics;
+        let code = match &answer {
+            Ok(response) => {
+                let code = response.status();
+                span.answered(code);
+                metrics.answered(&method, verb, code.as_str(), took);
+                Some(code.as_u16())
+            }
+            Err(error) => {
+                let error = response::failed(error, request_line);
+                span.failed(&error);
+                if matches!(error, ClientError::Fenced { .. }) {
+                    return Err(error);
+                }
+                metrics.answered(&method, verb, "<error>", took);
+                None
+            }
+        };
+        tracing::trace!(
+            request = request_line,
+            code,
+            tookMs = took.as_millis(),
+            "Received response"
+        );
+        answer.map_err(|error| response::failed(&error, request_line))
     }
 
     fn request(
@@ -323,7 +345,6 @@ impl Reader {
             request_line: request_line.to_owned(),
             reason,
         };
-        let is_write = call.method != Method::GET;
         let mut uri = call.path;
         if !call.query.is_empty() {
             uri.push('?');
@@ -336,12 +357,7 @@ impl Reader {
         let mut request = Request::builder()
             .method(call.method)
             .uri(uri)
-            .header(header::ACCEPT, call.accept)
-            .header(header::USER_AGENT, self.user_agent.clone());
-        if let Some(bearer) = bearer {
-            let authorization = bearer.header().map_err(|error| invalid(error.to_string()))?;
-            request = request.header(header::AUTHORIZATION, authorization);
-        }
+            .header(header::ACCEPT, call.accept);
         let body = match call.body {
             None => Body::empty(),
             Some((content_type, body)) => {
@@ -351,18 +367,27 @@ impl Reader {
             }
         };
         let mut request = request.body(body).map_err(|error| invalid(error.to_string()))?;
-        if is_write && let Some(term) = &self.term {
-            request.extensions_mut().insert(term.clone());
-        }
+        self.identify(&mut request, bearer)
+            .map_err(|error| invalid(error.to_string()))?;
         Ok(request)
     }
-}
 
-fn log(request_line: &str, error: &ClientError, took: Duration) {
-    tracing::trace!(
-        request = request_line,
-        code = error.code(),
-        tookMs = took.as_millis(),
-        "Request failed"
-    );
+    /// Adds user agent, token and, to a write, the fence.
+    pub(super) fn identify(
+        &self,
+        request: &mut Request<Body>,
+        bearer: Option<&Bearer>,
+    ) -> Result<(), http::header::InvalidHeaderValue> {
+        let headers = request.headers_mut();
+        headers.insert(header::USER_AGENT, self.user_agent.clone());
+        if let Some(bearer) = bearer {
+            headers.insert(header::AUTHORIZATION, bearer.header()?);
+        }
+        if request.method() != Method::GET
+            && let Some(term) = &self.term
+        {
+            request.extensions_mut().insert(term.clone());
+        }
+        Ok(())
+    }
 }

@@ -1,8 +1,8 @@
 //! The span of a request, below the span of the reconcile that sends it.
 
-use http::HeaderValue;
+use http::{HeaderValue, Method};
 
-use super::{Call, ClientError};
+use super::ClientError;
 use crate::trace::{self, Span, SpanKind};
 
 /// The span of a request; none outside a trace. It ends when it is dropped, also if the request is cancelled.
@@ -11,22 +11,30 @@ pub(super) struct RequestSpan(Option<Span>);
 /// The parts of the path of an API request.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Target<'a> {
+    group: &'a str,
     namespace: &'a str,
     resource: &'a str,
     name: &'a str,
     subresource: &'a str,
 }
 
+/// Returns the resource in the path of a request as [`Resource`](crate::object::Resource) displays it.
+pub(super) fn resource_of(path: &str) -> String {
+    let Target { group, resource, .. } = Target::parse(path);
+    let dot = if group.is_empty() { "" } else { "." };
+    format!("{resource}{dot}{group}")
+}
+
 impl RequestSpan {
-    pub(super) fn start(call: &Call) -> Self {
+    pub(super) fn start(method: &Method, verb: &'static str, path: &str) -> Self {
         Self(trace::current().map(|reconcile| {
-            let target = Target::parse(&call.path);
+            let target = Target::parse(path);
             let slash = if target.subresource.is_empty() { "" } else { "/" };
-            let name = format!("{} {}{slash}{}", call.verb, target.resource, target.subresource);
+            let name = format!("{verb} {}{slash}{}", target.resource, target.subresource);
             let span = reconcile.child(name, SpanKind::Client);
-            span.set("http.request.method", call.method.as_str());
-            span.set("url.template", target.template(&call.path));
-            span.set("verb", call.verb);
+            span.set("http.request.method", method.as_str());
+            span.set("url.template", target.template(path));
+            span.set("verb", verb);
             span.set("resource", target.resource);
             span.set("namespace", target.namespace);
             span.set("name", target.name);
@@ -72,11 +80,12 @@ impl<'a> Target<'a> {
     /// Returns the empty target for a path that is not that of a resource, such as discovery.
     fn parse(path: &'a str) -> Self {
         let mut parts = path.trim_start_matches('/').split('/');
-        let _version = match parts.next() {
-            Some("api") => parts.next(),
-            Some("apis") => parts.next().and_then(|_| parts.next()),
+        let group = match parts.next() {
+            Some("api") => "",
+            Some("apis") => parts.next().unwrap_or_default(),
             _ => return Self::default(),
         };
+        let _version = parts.next();
         let rest: Vec<&str> = parts.collect();
         let (namespace, rest) = match &*rest {
             ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
@@ -84,6 +93,7 @@ impl<'a> Target<'a> {
         };
         let part = |at: usize| rest.get(at).copied().unwrap_or_default();
         Self {
+            group,
             namespace,
             resource: part(0),
             name: part(1),
@@ -144,9 +154,25 @@ mod tests {
                 resource,
                 name,
                 subresource,
+                ..
             } = target;
             assert_eq!([namespace, resource, name, subresource], parts, "{path}");
             assert_eq!(target.template(path), template);
+        }
+    }
+
+    #[test]
+    fn resource_of_a_path_includes_its_group() {
+        for (path, resource) in [
+            ("/api/v1/namespaces/ns/pods/a", "pods"),
+            (
+                "/apis/apps/v1/namespaces/ns/deployments/web/status",
+                "deployments.apps",
+            ),
+            ("/apis/apps/v1/deployments", "deployments.apps"),
+            ("/version", ""),
+        ] {
+            assert_eq!(resource_of(path), resource);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Writes: create, patch, delete, and replace for Leases.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::Method;
 use serde::de::DeserializeOwned;
@@ -19,9 +21,18 @@ pub struct Patch {
     body: Bytes,
     subresource: &'static str,
     /// The field manager; empty for the default of the user agent.
-    manager: &'static str,
+    manager: Cow<'static, str>,
+    /// Whether a server-side apply takes fields over from other managers.
+    force: bool,
     conditional: bool,
     view: View,
+}
+
+/// The options of a server-side apply: its field manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Apply {
+    manager: Cow<'static, str>,
+    force: bool,
 }
 
 /// A delete with the uid as a precondition.
@@ -64,12 +75,24 @@ impl Patch {
         Self::new("application/strategic-merge-patch+json", patch)
     }
 
-    /// Returns a server-side apply by this field manager, without force, conditional if it contains the resourceVersion.
-    /// Without one, it creates the object if it does not exist.
+    /// Returns a JSON patch (RFC 6902), an array of operations, conditional if it tests the resourceVersion.
     #[must_use]
-    pub fn apply(body: &Value, manager: &'static str) -> Self {
+    pub fn json(operations: &Value) -> Self {
+        let is_test = |it: &Value| it["op"] == "test" && it["path"] == "/metadata/resourceVersion";
+        Self {
+            conditional: operations.as_array().is_some_and(|all| all.iter().any(is_test)),
+            ..Self::new("application/json-patch+json", operations)
+        }
+    }
+
+    /// Returns a server-side apply, conditional if it contains the resourceVersion. Without one, it creates the object if it
+    /// does not exist.
+    #[must_use]
+    pub fn apply(body: &Value, options: impl Into<Apply>) -> Self {
+        let Apply { manager, force } = options.into();
         Self {
             manager,
+            force,
             ..Self::new("application/apply-patch+yaml", body)
         }
     }
@@ -79,7 +102,8 @@ impl Patch {
             content_type,
             body: patch.to_string().into(),
             subresource: "",
-            manager: "",
+            manager: Cow::Borrowed(""),
+            force: false,
             conditional: patch.pointer("/metadata/resourceVersion").is_some(),
             view: View::Full,
         }
@@ -95,6 +119,24 @@ impl Patch {
     #[must_use]
     pub fn of(self, subresource: &'static str) -> Self {
         Self { subresource, ..self }
+    }
+}
+
+impl Apply {
+    /// Takes over fields that other managers own. Without it, they fail the apply with 409 Conflict.
+    #[must_use]
+    pub fn force(self) -> Self {
+        Self { force: true, ..self }
+    }
+}
+
+/// The field manager.
+impl<T: Into<Cow<'static, str>>> From<T> for Apply {
+    fn from(manager: T) -> Self {
+        Self {
+            manager: manager.into(),
+            force: false,
+        }
     }
 }
 
@@ -221,7 +263,11 @@ impl Client {
             accept: patch.view.object_media_type(),
             ..write(Method::PATCH, "PATCH", target, patch.conditional)
         };
-        self.write(resource, call.by(patch.manager)).await
+        let mut call = call.by(patch.manager);
+        if patch.force {
+            call.query.push(("force", "true".to_owned()));
+        }
+        self.write(resource, call).await
     }
 
     /// Deletes an object. Returns its metadata if it is terminating, none if it is deleted.
@@ -275,9 +321,10 @@ fn has_name(body: &[u8]) -> bool {
 
 impl Call {
     /// Sets the field manager, unless it is empty.
-    fn by(mut self, manager: &'static str) -> Self {
+    fn by(mut self, manager: impl Into<Cow<'static, str>>) -> Self {
+        let manager = manager.into();
         if !manager.is_empty() {
-            self.query.push(("fieldManager", manager.to_owned()));
+            self.query.push(("fieldManager", manager.into_owned()));
         }
         self
     }

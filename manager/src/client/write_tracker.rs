@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::env::{Clock, later};
-use crate::object::{Resource, Version};
+use crate::object::Version;
 
 /// The fenced writes of one process. Clones share their state.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl WriteTracker {
         self.state(|state| state.unversioned.clone())
     }
 
-    pub(super) fn begin(&self, resource: &Resource, deadline: Duration) -> TrackedWrite {
+    pub(super) fn begin(&self, resource: impl ToString, deadline: Duration) -> TrackedWrite {
         self.state(|state| state.in_flight += 1);
         TrackedWrite {
             writes: self.clone(),

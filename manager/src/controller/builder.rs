@@ -1,4 +1,4 @@
-//! A controller with one queue of object keys: its sources, its reconciler and its terms.
+//! A controller with one queue: its sources, its reconciler and its terms.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -14,13 +14,15 @@ use super::key_queue::KeyQueue;
 use super::metrics::Metrics;
 use super::reconcile::Reconciles;
 use super::runtime::{HealthLimits, Runtime, Workers};
-use super::{Activity, ControllerError, Fatal, Options, RecentError, Reconciler, Runnable, Unhealthy};
+use super::{
+    Activity, ControllerError, Fatal, Options, RecentError, Reconciler, Request, Runnable, Unhealthy,
+};
 use crate::client::{Fence, Reader, Term};
 use crate::env::Env;
 use crate::object::{Key, Object};
 use crate::panics;
 use crate::queue::Queue;
-use crate::source::{AnySource, EventSource, InitialKeys, Source};
+use crate::source::{AnySource, EventSource, InitialKeys, Source, Trigger};
 
 /// The time after its timeout before a reconcile is reported as stuck: the machine may be slow.
 const STUCK_GRACE: Duration = Duration::from_secs(30);
@@ -30,29 +32,29 @@ const WAIT_MAX: Duration = Duration::from_mins(30);
 /// Retry-After of five minutes is honoured.
 const SILENCE_MAX: Duration = Duration::from_mins(10);
 
-/// Builds a [`Controller`].
+/// Builds a [`QueueController`].
 #[must_use]
-pub struct Builder<R> {
+pub struct Builder<R, Q = Key> {
     name: String,
-    options: Options,
+    options: Options<Q>,
     reconciler: R,
-    sources: Vec<Box<dyn AnySource>>,
+    sources: Vec<Box<dyn AnySource<Q>>>,
 }
 
-/// A controller. It does nothing but register its metrics until it is [run](Runnable::run).
-pub struct Controller<R> {
-    runtime: Runtime<KeyQueue, ()>,
-    options: Options,
+/// A controller with one queue. It does nothing but register its metrics until it is [run](Runnable::run).
+pub struct QueueController<R, Q: Request = Key> {
+    runtime: Runtime<KeyQueue<Q>, ()>,
+    options: Options<Q>,
     reconciler: Arc<R>,
-    sources: Vec<Box<dyn AnySource>>,
+    sources: Vec<Box<dyn AnySource<Q>>>,
     env: Env,
     client: Reader,
     metrics: Arc<Metrics>,
 }
 
-impl<R: Reconciler> Builder<R> {
+impl<Q: Request, R: Reconciler<Q>> Builder<R, Q> {
     #[expect(missing_docs, reason = "plain constructor")]
-    pub fn new(name: impl Into<String>, options: Options, reconciler: R) -> Self {
+    pub fn new(name: impl Into<String>, options: Options<Q>, reconciler: R) -> Self {
         Self {
             name: name.into(),
             options,
@@ -62,13 +64,25 @@ impl<R: Reconciler> Builder<R> {
     }
 
     /// Adds a source of keys.
-    pub fn watch<T: Object>(mut self, source: Source<T, impl EventSource<T>>) -> Self {
+    pub fn watch<T: Object>(mut self, source: Source<T, impl EventSource<T>, Q>) -> Self {
         self.sources.push(Box::new(source));
         self
     }
 
+    /// Adds sources of any kind.
+    pub(super) fn sources(mut self, sources: Vec<Box<dyn AnySource<Q>>>) -> Self {
+        self.sources.extend(sources);
+        self
+    }
+
+    /// Adds a trigger as a source.
+    pub fn triggered_by(mut self, trigger: &Trigger<Q>) -> Self {
+        self.sources.push(Box::new(trigger.clone()));
+        self
+    }
+
     /// Enqueues these keys at the start of each term: for objects that the controller creates, which have no event yet.
-    pub fn at_start(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
+    pub fn at_start(mut self, keys: impl IntoIterator<Item = Q>) -> Self {
         self.sources
             .push(Box::new(InitialKeys(keys.into_iter().collect())));
         self
@@ -83,7 +97,7 @@ impl<R: Reconciler> Builder<R> {
         env: &Env,
         client: Reader,
         registry: &Registry,
-    ) -> Result<Controller<R>, ControllerError> {
+    ) -> Result<QueueController<R, Q>, ControllerError> {
         let Self {
             name,
             options,
@@ -111,7 +125,7 @@ impl<R: Reconciler> Builder<R> {
             grace: STUCK_GRACE,
             wait: WAIT_MAX,
         };
-        Ok(Controller {
+        Ok(QueueController {
             runtime: Runtime::new(&name, env, limits, queue),
             options,
             reconciler: Arc::new(reconciler),
@@ -123,7 +137,7 @@ impl<R: Reconciler> Builder<R> {
     }
 }
 
-impl<R: Reconciler> Controller<R> {
+impl<Q: Request, R: Reconciler<Q>> QueueController<R, Q> {
     async fn synced(&self) -> Result<(), Fatal> {
         for source in &self.sources {
             source.synced().await;
@@ -131,7 +145,7 @@ impl<R: Reconciler> Controller<R> {
         Ok(())
     }
 
-    fn start(&self, fence: &Fence, term: Term, queue: KeyQueue, workers: &mut Workers) {
+    fn start(&self, fence: &Fence, term: Term, queue: KeyQueue<Q>, workers: &mut Workers) {
         let stop = workers.stop().clone();
         for source in &self.sources {
             let events = source.run(queue.clone());
@@ -155,7 +169,7 @@ impl<R: Reconciler> Controller<R> {
             queue,
             stop,
         });
-        workers.pool(keys, self.options.workers, Key::clone, move |key, slot| {
+        workers.pool(keys, self.options.workers, Q::key, move |key, slot| {
             let (cause, span) = reconciles.queue.take(&key);
             let processed = Arc::clone(&reconciles).process(key, cause, span);
             processed.map(move |()| drop(slot))
@@ -190,7 +204,7 @@ async fn feed(
     })
 }
 
-impl<R: Reconciler> Runnable for Controller<R> {
+impl<Q: Request, R: Reconciler<Q>> Runnable for QueueController<R, Q> {
     fn name(&self) -> &str {
         self.runtime.name()
     }
@@ -242,8 +256,8 @@ impl<R: Reconciler> Runnable for Controller<R> {
     }
 }
 
-impl<R> fmt::Debug for Controller<R> {
+impl<R, Q: Request> fmt::Debug for QueueController<R, Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Controller").finish_non_exhaustive()
+        f.debug_struct("QueueController").finish_non_exhaustive()
     }
 }

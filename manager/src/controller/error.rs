@@ -31,6 +31,8 @@ pub enum ControllerError {
     NoWorkers { name: String },
     #[error("controller {name} has a reconcile timeout of 0")]
     NoTimeout { name: String },
+    #[error("there are two controllers {name}; choose another name for one of them")]
+    SameName { name: String },
     /// Most likely there is a second controller of that name.
     #[error("cannot register the metrics of controller {name}")]
     Metrics { name: String, source: prometheus::Error },
@@ -191,5 +193,15 @@ impl ReconcileError {
 impl From<ClientError> for ReconcileError {
     fn from(error: ClientError) -> Self {
         Self::retryable(error)
+    }
+}
+
+/// The error is retried, unless it is a [`ReconcileError`] that says otherwise.
+impl From<BoxError> for ReconcileError {
+    fn from(error: BoxError) -> Self {
+        match error.downcast() {
+            Ok(error) => *error,
+            Err(error) => Self::retryable(error),
+        }
     }
 }

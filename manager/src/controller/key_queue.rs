@@ -1,14 +1,14 @@
-//! The queue of object keys of one term, with the cause of each key and its part of a [trace](crate::trace).
+//! The queue of requests of one term, with the cause of each request and its part of a [trace](crate::trace).
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::Request;
 use super::outcomes::Waiting;
 use super::runtime::Queues;
 use crate::env::Env;
-use crate::object::Key;
-use crate::queue::{MaxOf, Priority, Queue};
+use crate::queue::{Item, MaxOf, Priority, Queue};
 use crate::trace::{Span, SpanKind};
 
 /// The name of the span of a reconcile.
@@ -39,13 +39,13 @@ pub enum Change {
 
 /// The queue of one term. Clones are handles of the same queue.
 #[derive(Clone, Debug)]
-pub(crate) struct KeyQueue {
-    pub(super) queue: Queue<Key>,
-    limiter: fn() -> MaxOf<Key>,
+pub(crate) struct KeyQueue<Q: Item> {
+    pub(super) queue: Queue<Q>,
+    limiter: fn() -> MaxOf<Q>,
     /// The first event of each key since it was last handed out. All of these keys are queued, or in process and dirty.
-    events: Arc<Mutex<BTreeMap<Key, Event>>>,
+    events: Arc<Mutex<BTreeMap<Q, Event>>>,
     /// The reconciles that requested another one, of keys that were not handed out since. Empty without a tracer.
-    requeues: Arc<Mutex<BTreeMap<Key, Span>>>,
+    requeues: Arc<Mutex<BTreeMap<Q, Span>>>,
 }
 
 #[derive(Debug)]
@@ -55,8 +55,8 @@ struct Event {
     span: Option<Span>,
 }
 
-impl KeyQueue {
-    pub(super) fn new(queue: Queue<Key>, limiter: fn() -> MaxOf<Key>) -> Self {
+impl<Q: Item> KeyQueue<Q> {
+    pub(super) fn new(queue: Queue<Q>, limiter: fn() -> MaxOf<Q>) -> Self {
         Self {
             queue,
             limiter,
@@ -66,7 +66,7 @@ impl KeyQueue {
     }
 
     /// Enqueues a key because of an event. `event` is the span of its watch event.
-    pub(crate) fn add(&self, key: Key, priority: Priority, cause: Cause, event: Option<&Span>) {
+    pub(crate) fn add(&self, key: Q, priority: Priority, cause: Cause, event: Option<&Span>) {
         lock(&self.events, |events| {
             let queued = events.entry(key.clone()).or_insert(Event { cause, span: None });
             match (&queued.span, event) {
@@ -80,7 +80,7 @@ impl KeyQueue {
 
     /// Returns the cause of a key that was just handed out, and the span of its reconcile if it is traced. An event that
     /// arrives between the two is merged into this reconcile; the next one is then called a requeue.
-    pub(super) fn take(&self, key: &Key) -> (Cause, Option<Span>) {
+    pub(super) fn take(&self, key: &Q) -> (Cause, Option<Span>) {
         let requeue = lock(&self.requeues, |requeues| requeues.remove(key));
         if let Some(Event { cause, span }) = lock(&self.events, |events| events.remove(key)) {
             let reconcile = span.map(|queue| {
@@ -100,21 +100,21 @@ impl KeyQueue {
     }
 
     /// Links the next reconcile of a key to the span of this one. Called before the key is added.
-    pub(super) fn link_requeue(&self, key: &Key, reconcile: Span) {
+    pub(super) fn link_requeue(&self, key: &Q, reconcile: Span) {
         lock(&self.requeues, |requeues| requeues.insert(key.clone(), reconcile));
     }
 
     /// Undoes [`KeyQueue::link_requeue`] for a key that is not added.
-    pub(super) fn unlink_requeue(&self, key: &Key) {
+    pub(super) fn unlink_requeue(&self, key: &Q) {
         lock(&self.requeues, |requeues| requeues.remove(key));
     }
 }
 
-fn lock<T, R>(map: &Mutex<BTreeMap<Key, T>>, with: impl FnOnce(&mut BTreeMap<Key, T>) -> R) -> R {
+fn lock<Q, T, R>(map: &Mutex<BTreeMap<Q, T>>, with: impl FnOnce(&mut BTreeMap<Q, T>) -> R) -> R {
     with(&mut map.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-impl Queues for KeyQueue {
+impl<Q: Request> Queues for KeyQueue<Q> {
     fn replace(&self, env: &Env) -> Self {
         Self::new(self.queue.replace(env, (self.limiter)()), self.limiter)
     }
@@ -125,7 +125,10 @@ impl Queues for KeyQueue {
 
     fn oldest(&self) -> Option<Waiting> {
         let (item, age) = self.queue.oldest()?;
-        Some(Waiting { item, age })
+        Some(Waiting {
+            item: item.key(),
+            age,
+        })
     }
 }
 

@@ -12,10 +12,9 @@ use tracing::{Instrument as _, field};
 use super::key_queue::{Cause, KeyQueue};
 use super::metrics::{Metrics, Outcome};
 use super::outcomes::Outcomes;
-use super::{Action, Context, ReconcileError, Reconciler};
+use super::{Action, ReconcileContext, ReconcileError, Reconciler, Request};
 use crate::client::{Client, Term};
 use crate::env::Env;
-use crate::object::Key;
 use crate::panics;
 use crate::trace::{self, Span};
 
@@ -25,7 +24,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 const AGAIN_WITHIN_MIN: Duration = Duration::from_secs(1);
 
 /// The state that the reconciles of one term share.
-pub(super) struct Reconciles<R> {
+pub(super) struct Reconciles<R, Q: Request> {
     pub(super) controller: Arc<str>,
     pub(super) reconciler: Arc<R>,
     /// Fenced: it writes during the term only.
@@ -35,17 +34,18 @@ pub(super) struct Reconciles<R> {
     pub(super) timeout: Duration,
     pub(super) metrics: Arc<Metrics>,
     pub(super) outcomes: Arc<Outcomes>,
-    pub(super) queue: KeyQueue,
+    pub(super) queue: KeyQueue<Q>,
     pub(super) stop: CancellationToken,
 }
 
 /// The end of a reconcile: none after its timeout, the outer error after a panic.
 type Ended = Option<Result<Result<Action, ReconcileError>, Box<dyn Any + Send>>>;
 
-impl<R: Reconciler> Reconciles<R> {
-    pub(super) async fn process(self: Arc<Self>, key: Key, cause: Cause, trace: Option<Span>) {
+impl<Q: Request, R: Reconciler<Q>> Reconciles<R, Q> {
+    pub(super) async fn process(self: Arc<Self>, request: Q, cause: Cause, trace: Option<Span>) {
         // An error span, so that no level filter removes the object from the lines of its reconcile.
-        let object = key.logged(self.reconciler.kind(&key));
+        let key = request.key();
+        let object = key.logged(self.reconciler.kind(&request));
         let span = tracing::error_span!("reconcile", controller = %self.controller, %object, %cause, traceID = field::Empty);
         if let Some(trace) = &trace {
             span.record("traceID", format!("{:032x}", trace.context().trace_id));
@@ -55,15 +55,15 @@ impl<R: Reconciler> Reconciles<R> {
             trace.set("name", object.name());
             trace.set("cause", cause.to_string());
         }
-        let reconcile = self.reconcile(&key, cause, trace.as_ref());
+        let reconcile = self.reconcile(&request, cause, trace.as_ref());
         trace::scope(trace.clone(), reconcile).instrument(span).await;
     }
 
-    async fn reconcile(&self, key: &Key, cause: Cause, trace: Option<&Span>) {
+    async fn reconcile(&self, request: &Q, cause: Cause, trace: Option<&Span>) {
         let clock = &self.env.clock;
         let _active = self.metrics.active();
         let start = clock.now();
-        let context = Context {
+        let context = ReconcileContext {
             client: self.client.clone(),
             env: self.env.clone(),
             term: self.term,
@@ -72,19 +72,19 @@ impl<R: Reconciler> Reconciles<R> {
         };
         tracing::debug!("Reconciling");
         // The call is inside the async block: the part before the first await can panic too.
-        let reconcile = async { self.reconciler.reconcile(context, key.clone()).await };
+        let reconcile = async { self.reconciler.reconcile(context, request.clone()).await };
         let ended = clock
             .timeout(self.timeout, AssertUnwindSafe(reconcile).catch_unwind())
             .await;
         let duration = clock.now().duration_since(start);
         if let Some(trace) = trace {
-            self.queue.link_requeue(key, trace.clone());
+            self.queue.link_requeue(request, trace.clone());
         }
-        let outcome = self.requeue(key, ended);
+        let outcome = self.requeue(request, ended);
         self.metrics.ended(outcome, duration);
         if let Some(trace) = trace {
             if !outcome.requeues() {
-                self.queue.unlink_requeue(key);
+                self.queue.unlink_requeue(request);
             }
             trace.set("result", outcome.name());
             if outcome.is_failure() {
@@ -94,7 +94,7 @@ impl<R: Reconciler> Reconciles<R> {
         }
     }
 
-    fn requeue(&self, key: &Key, ended: Ended) -> Outcome {
+    fn requeue(&self, key: &Q, ended: Ended) -> Outcome {
         let queue = &self.queue.queue;
         match ended {
             Some(Ok(Ok(Action::Done))) => {
@@ -119,7 +119,8 @@ impl<R: Reconciler> Reconciles<R> {
                 queue.add_rate_limited(key.clone());
                 let failures = queue.num_requeues(key);
                 let message = panics::message(&*panic);
-                self.outcomes.failed(key, &format_args!("panicked: {message}"));
+                self.outcomes
+                    .failed(&key.key(), &format_args!("panicked: {message}"));
                 tracing::error!(panic = message, failures, "Reconcile panicked");
                 Outcome::Panic
             }
@@ -127,20 +128,20 @@ impl<R: Reconciler> Reconciles<R> {
                 queue.add_rate_limited(key.clone());
                 let (timeout, failures) = (self.timeout.as_secs_f64(), queue.num_requeues(key));
                 self.outcomes
-                    .failed(key, &format_args!("timed out after {timeout} s"));
+                    .failed(&key.key(), &format_args!("timed out after {timeout} s"));
                 tracing::error!(timeoutSeconds = timeout, failures, "Reconcile timed out");
                 Outcome::Timeout
             }
         }
     }
 
-    fn failed(&self, key: &Key, error: &ReconcileError) -> Outcome {
+    fn failed(&self, key: &Q, error: &ReconcileError) -> Outcome {
         let queue = &self.queue.queue;
         if error.is_fenced() {
             tracing::info!(%error, "Reconcile was interrupted by the end of the term");
             return Outcome::Fenced;
         }
-        self.outcomes.failed(key, error);
+        self.outcomes.failed(&key.key(), error);
         if error.is_terminal() {
             queue.forget(key);
             tracing::error!(%error, "Reconcile failed, not retrying before the next event");

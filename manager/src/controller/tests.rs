@@ -86,7 +86,7 @@ impl Fixture {
 
     fn builder<F, T>(&self, options: Options, reconcile: F) -> Builder<ReconcileFn<F>>
     where
-        F: Fn(Context, Key) -> T + Send + Sync + 'static,
+        F: Fn(ReconcileContext, Key) -> T + Send + Sync + 'static,
         T: Future<Output = Result<Action, ReconcileError>> + Send + 'static,
     {
         Builder::new("test-controller", options, ReconcileFn(reconcile))
@@ -95,7 +95,7 @@ impl Fixture {
 
     fn controller<F, T>(&self, options: Options, reconcile: F) -> Arc<dyn Runnable>
     where
-        F: Fn(Context, Key) -> T + Send + Sync + 'static,
+        F: Fn(ReconcileContext, Key) -> T + Send + Sync + 'static,
         T: Future<Output = Result<Action, ReconcileError>> + Send + 'static,
     {
         self.build(self.builder(options, reconcile))
@@ -129,7 +129,7 @@ impl Fixture {
     /// A controller that runs with one worker.
     fn start<F, T>(&self, reconcile: F) -> Running
     where
-        F: Fn(Context, Key) -> T + Send + Sync + 'static,
+        F: Fn(ReconcileContext, Key) -> T + Send + Sync + 'static,
         T: Future<Output = Result<Action, ReconcileError>> + Send + 'static,
     {
         self.run(&self.controller(Options::default(), reconcile))
@@ -246,12 +246,12 @@ impl EventSource<MetaObject> for Pods {
 
 impl<F, T> Reconciler for ReconcileFn<F>
 where
-    F: Fn(Context, Key) -> T + Send + Sync + 'static,
+    F: Fn(ReconcileContext, Key) -> T + Send + Sync + 'static,
     T: Future<Output = Result<Action, ReconcileError>> + Send + 'static,
 {
     fn reconcile(
         &self,
-        context: Context,
+        context: ReconcileContext,
         key: Key,
     ) -> impl Future<Output = Result<Action, ReconcileError>> + Send {
         (self.0)(context, key)
@@ -267,7 +267,7 @@ impl Journal {
         Self(Arc::default())
     }
 
-    fn write(&self, context: &Context, what: impl Into<String>) {
+    fn write(&self, context: &ReconcileContext, what: impl Into<String>) {
         let at = context.env.clock.wall().duration_since(Timestamp::UNIX_EPOCH);
         lock(&self.0).push((at.unsigned_abs().as_millis(), what.into()));
     }

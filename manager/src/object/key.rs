@@ -22,6 +22,16 @@ impl Key {
         }
     }
 
+    /// Returns the key of an object. Its parts are empty if the object does not have them.
+    pub fn of(object: &impl kube::Resource) -> Self {
+        let meta = object.meta();
+        let part = |part: &Option<String>| part.as_deref().unwrap_or_default().into();
+        Self {
+            namespace: part(&meta.namespace),
+            name: part(&meta.name),
+        }
+    }
+
     /// Returns the key of a cluster-scoped object.
     pub fn cluster(name: impl Into<Text>) -> Self {
         Self::new("", name)

@@ -96,12 +96,13 @@ impl Meta {
         json!({"uid": self.uid, "resourceVersion": self.resource_version})
     }
 
-    /// Drops the annotations that are not in `kept`.
+    /// Drops the annotations that are not in `kept`, unless it contains `*`.
     pub fn keep_annotations(&mut self, kept: &[&str]) {
-        if self
-            .annotations
-            .iter()
-            .any(|(key, _)| !kept.contains(&key.as_ref()))
+        if !kept.contains(&"*")
+            && self
+                .annotations
+                .iter()
+                .any(|(key, _)| !kept.contains(&key.as_ref()))
         {
             let pairs = self
                 .annotations

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use coxswain_manager::cache::{Cache, Caches, Lookup, Scope};
 use coxswain_manager::client::{Fence, Transport};
 use coxswain_manager::controller::{
-    Action, Builder, Context, Fatal, Options, ReconcileError, Reconciler, Runnable,
+    Action, Builder, Fatal, Options, ReconcileContext, ReconcileError, Reconciler, Runnable,
 };
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::handler::Handler;
@@ -34,7 +34,7 @@ struct Parents {
 }
 
 impl Reconciler for Parents {
-    async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
+    async fn reconcile(&self, context: ReconcileContext, key: Key) -> Result<Action, ReconcileError> {
         self.runs.fetch_add(1, Ordering::SeqCst);
         let Lookup::Present(parent) = self.maps.get(&key) else {
             return Ok(Action::Done);

@@ -13,7 +13,6 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{RateLimit, Transport};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Env, TaskSet};
@@ -97,11 +96,9 @@ impl Process {
         let transport = Transport::from_service(service, "api.test", "test", &env.clock, &registry)
             .expect("fresh metrics");
         let options = Options {
-            name: "coxswain",
             limit,
-            scope: Scope::default(),
-            start_interval: Duration::ZERO,
             shutdown_timeout: Some(10 * SECOND),
+            ..Options::new("coxswain")
         };
         let manager = Manager::new(&env, &registry, &checks, transport.clone(), options).expect("a manager");
         Self {

@@ -12,7 +12,6 @@ mod server;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{Client, Delete, Patch, Transport};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Env, Fault, TaskSet};
@@ -213,11 +212,8 @@ impl Cluster {
         let transport =
             Transport::from_service(api, "sandbox", "test", &env.clock, &registry).expect("a transport");
         let options = Options {
-            name: "coxswain",
-            limit: None,
-            scope: Scope::default(),
-            start_interval: Duration::ZERO,
             shutdown_timeout: Some(10 * SECOND),
+            ..Options::new("coxswain")
         };
         let mut manager =
             Manager::new(&env, &registry, &checks, transport.clone(), options).expect("a manager");

@@ -1,7 +1,6 @@
 //! The lifecycle of the CRD: the controller waits for it, and continues when it is served.
 
 use coxswain_controllers::registry::{self, EnabledBy, Settings};
-use coxswain_manager::cache::Scope;
 use coxswain_manager::client::Delete;
 use coxswain_manager::manager::{self, Manager};
 use coxswain_manager::object::Uid;
@@ -131,17 +130,10 @@ impl RunningManager {
     /// Starts a manager with all controllers.
     fn start(f: &Fixture) -> Self {
         let (checks, registry) = (Checks::new(), Registry::new());
-        let options = manager::Options {
-            name: "coxswain",
-            limit: None,
-            scope: Scope::default(),
-            start_interval: Duration::ZERO,
-            shutdown_timeout: None,
-        };
+        let options = manager::Options::new("coxswain");
         let mut manager =
             Manager::new(&f.env, &registry, &checks, f.direct_transport(), options).expect("a manager");
         let settings = Settings {
-            instance: "test".to_owned(),
             assume_no_kube_controller_manager: true,
             garbage_collector: None,
             ..Settings::default()

@@ -118,13 +118,7 @@ async fn rejected_requests_are_retried_with_backoff() {
 }
 
 fn manager(fixture: &Fixture) -> Manager {
-    let options = ManagerOptions {
-        name: "coxswain",
-        limit: None,
-        scope: Scope::default(),
-        start_interval: Duration::ZERO,
-        shutdown_timeout: None,
-    };
+    let options = ManagerOptions::new("coxswain");
     let (registry, checks, transport) = (Registry::new(), Checks::new(), fixture.transport.clone());
     Manager::new(&fixture.env, &registry, &checks, transport, options).expect("a manager")
 }

@@ -124,7 +124,7 @@ async fn name_is_registered_as_long_as_its_controller_exists() {
             queue: Some(queue.to_owned()),
             ..Options::default()
         };
-        let reconcile = |_: Context, _: Key| async { Ok(Action::Done) };
+        let reconcile = |_: ReconcileContext, _: Key| async { Ok(Action::Done) };
         let client = test.transport.reader("test", None);
         Builder::new(name, options, ReconcileFn(reconcile)).build(&test.env, client, &test.registry)
     };

@@ -10,7 +10,7 @@ const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 /// Records the start and the end of every reconcile; each takes 100 ms.
 fn slow(
     journal: &Journal,
-) -> impl Fn(Context, Key) -> BoxFuture<'static, Result<Action, ReconcileError>> + use<> {
+) -> impl Fn(ReconcileContext, Key) -> BoxFuture<'static, Result<Action, ReconcileError>> + use<> {
     let journal = journal.clone();
     move |context, key| {
         let journal = journal.clone();

@@ -151,7 +151,7 @@ async fn filtered_event_enqueues_no_key() {
     let test = Fixture::new();
     let journal = Journal::new();
     let log = journal.clone();
-    let reconcile = move |context: Context, key: Key| {
+    let reconcile = move |context: ReconcileContext, key: Key| {
         log.write(&context, format!("{key} {}", context.cause));
         async { Ok(Action::Done) }
     };

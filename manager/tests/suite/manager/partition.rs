@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coxswain_manager::cache::Cache;
 use coxswain_manager::client::{Patch, RateLimit};
-use coxswain_manager::controller::{self, Action, Builder, Context, ReconcileError, Reconciler};
+use coxswain_manager::controller::{self, Action, Builder, ReconcileContext, ReconcileError, Reconciler};
 use coxswain_manager::env::Clock;
 use coxswain_manager::handler::Handler;
 use coxswain_manager::object::{Key, MetaObject};
@@ -32,7 +32,7 @@ struct Requester {
 }
 
 impl Reconciler for Requester {
-    async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
+    async fn reconcile(&self, context: ReconcileContext, key: Key) -> Result<Action, ReconcileError> {
         self.started.send_modify(|started| *started += 1);
         let _: Value = match self.verb {
             RequestVerb::Get => context.client.get(&MAPS, &key).await?,

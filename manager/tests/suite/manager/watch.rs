@@ -1,7 +1,7 @@
 //! Health of a controller whose watch does not work.
 
 use coxswain_manager::cache::Cache;
-use coxswain_manager::controller::{self, Action, Builder, Context, ReconcileError, Reconciler};
+use coxswain_manager::controller::{self, Action, Builder, ReconcileContext, ReconcileError, Reconciler};
 use coxswain_manager::handler::Handler;
 use coxswain_manager::object::{Key, MetaObject, Resource};
 use coxswain_manager::serve::{Health, Probes};
@@ -15,7 +15,7 @@ use super::{MAPS, Process, Running, SECOND, sandbox};
 pub(super) struct Waiter;
 
 impl Reconciler for Waiter {
-    async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
+    async fn reconcile(&self, context: ReconcileContext, key: Key) -> Result<Action, ReconcileError> {
         match key.name.parse::<u32>() {
             Ok(seconds) => {
                 context.env.clock.sleep(seconds * SECOND).await;

@@ -2,9 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use coxswain_manager::cache::Scope;
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, Options};
@@ -86,13 +84,7 @@ async fn changed_files_are_served_unless_invalid() {
         &env.clock,
         &registry,
     );
-    let options = Options {
-        name: "coxswain",
-        limit: None,
-        scope: Scope::default(),
-        start_interval: Duration::ZERO,
-        shutdown_timeout: None,
-    };
+    let options = Options::new("coxswain");
     let mut manager =
         Manager::new(&env, &registry, &checks, transport.expect("a transport"), options).expect("a manager");
     let first = folder.pair();
