@@ -120,6 +120,7 @@ pub mod predicate;
 pub mod queue;
 pub mod selector;
 pub mod serve;
+pub mod signals;
 pub mod source;
 pub mod status;
 mod sync;

@@ -7,10 +7,14 @@
 //!
 //! The manager fails if a reflector, the election or a source of a controller fails.
 
+mod builder;
+mod control;
 mod health;
 mod metrics;
 mod run;
 mod term;
+
+pub use builder::{ManagerBuilder, RunError};
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +27,7 @@ use crate::cache::{CacheError, Caches, Scope};
 use crate::client::{Fence, RateLimit, Reader, ServiceAccount, ServiceAccounts, SharedRateLimit, Transport};
 use crate::controller::{ControllerError, Definition, Runnable};
 use crate::election::Elector;
-use crate::env::Env;
+use crate::env::{Env, Tasks};
 use crate::events::{Recorder, RecorderError};
 use crate::serve::{Checks, Registration};
 use crate::status::{Sources, StatusReporter};
@@ -55,6 +59,8 @@ pub struct Manager {
     service_accounts: Option<ServiceAccounts>,
     caches: Caches,
     fence: Fence,
+    /// The tasks of the election; none to run it with the manager.
+    control: Option<Tasks>,
     checks: Checks,
     states: ControllerStates,
     controllers: Vec<Arc<dyn Runnable>>,
@@ -129,8 +135,14 @@ impl Manager {
             controllers: Vec::new(),
             registrations,
             service_accounts: None,
+            control: None,
             options,
         })
+    }
+
+    /// Runs the election by `tasks`, apart from the reconciles: a reconcile that blocks its thread does not delay a renewal.
+    pub fn run_election_by(&mut self, tasks: Tasks) {
+        self.control = Some(tasks);
     }
 
     /// Gives each controller the identity of a service account. The caches keep the identity of the process. Call it before

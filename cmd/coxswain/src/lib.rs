@@ -18,7 +18,6 @@ mod profiling;
 mod reload;
 mod runtime_metrics;
 mod serving;
-mod signals;
 #[cfg_attr(not(feature = "otlp"), path = "no_traces.rs")]
 mod traces;
 

@@ -32,8 +32,8 @@ use crate::pages;
 use crate::reload::Reload;
 use crate::runtime_metrics;
 use crate::serving::{self, HttpsPort};
-use crate::signals::{Hangup, Signals};
 use crate::traces::Traces;
+use coxswain_manager::signals::{Hangup, Signals};
 
 /// Webhooks are served this long after the manager has stopped on a signal: API servers keep sending reviews until they
 /// observe that this pod has left the Service.

@@ -11,7 +11,7 @@ use coxswain_manager::client::{RateLimit, SharedRateLimit};
 use tokio::sync::watch;
 
 use crate::log::LogHandle;
-use crate::signals::Hangup;
+use coxswain_manager::signals::Hangup;
 
 /// The parts of a running manager that a reload changes.
 pub(crate) struct Reload {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinHandle};
 
 /// A set of tasks. Dropping it aborts all of them, including those they have spawned.
@@ -18,6 +19,8 @@ pub struct Tasks(Weak<Registry>);
 #[derive(Debug, Default)]
 struct Registry {
     table: Mutex<TaskTable>,
+    /// None for the runtime of the caller.
+    runtime: Option<Handle>,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +43,15 @@ impl TaskSet {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns an empty set whose tasks run on another runtime than that of the caller.
+    #[must_use]
+    pub fn on(runtime: &Handle) -> Self {
+        Self(Arc::new(Registry {
+            table: Mutex::default(),
+            runtime: Some(runtime.clone()),
+        }))
     }
 
     /// Returns a handle for spawning.
@@ -113,10 +125,14 @@ impl Registry {
             registry: Arc::downgrade(&self),
         };
         // Without the lock: a runtime that is shutting down drops the future, and with it the registration, right here.
-        let task = run(async move {
+        let task = async move {
             let _listed = registered_task;
             future.await
-        });
+        };
+        let task = match &self.runtime {
+            Some(runtime) => runtime.spawn(task),
+            None => run(task),
+        };
         let handle = task.abort_handle();
         // Not in the table: the task has ended, or the set was dropped before the abort handle existed.
         let gone = self.table(|table| match table.tasks.get_mut(&id) {

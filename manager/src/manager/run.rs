@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{Manager, ManagerError, health};
@@ -88,7 +89,7 @@ impl Manager {
         let leadership = elector.leadership();
         let (finish, finished) = oneshot::channel();
         let election = elector.run(stop.clone(), async { finished.await.ok().flatten() });
-        let mut election = std::pin::pin!(AssertUnwindSafe(election).catch_unwind());
+        let mut election = std::pin::pin!(self.run_election(election));
         let released = tokio::select! {
             biased;
             // The election must not end before the terms.
@@ -105,11 +106,25 @@ impl Manager {
                 tracing::warn!(%error, "Failed to release lease");
                 Ok(())
             }
-            Err(panic) => Err(ManagerError::Failed {
+            Err(reason) => Err(ManagerError::Failed {
                 what: "leader election".to_owned(),
-                reason: panics::message(&*panic).to_owned(),
+                reason,
             }),
         }
+    }
+
+    /// Runs the election here, or apart from the reconciles if there is a runtime for it. Returns the message of a panic.
+    async fn run_election<T: Send + 'static>(
+        &self,
+        election: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, String> {
+        let Some(control) = &self.control else {
+            let ended = AssertUnwindSafe(election).catch_unwind().await;
+            return ended.map_err(|panic| panics::message(&*panic).to_owned());
+        };
+        let election = control.spawn(election);
+        let _aborted = AbortOnDrop(election.abort_handle());
+        election.await.map_err(|error| error.to_string())
     }
 
     /// Leads whenever this process is elected, until `stop`. Returns whether the Lease can be released.
@@ -140,6 +155,15 @@ impl Manager {
             }
             tracing::warn!("Lost lease, continuing as standby");
         }
+    }
+}
+
+/// Aborts a task with the future that waits for it.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

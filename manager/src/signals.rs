@@ -6,14 +6,16 @@ use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Installed handlers of both signals.
-pub(crate) struct Signals {
+/// The installed handlers of SIGINT and SIGTERM.
+#[derive(Debug)]
+pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    pub(crate) fn install() -> io::Result<Self> {
+    /// Installs the handlers. Until then, a signal ends the process.
+    pub fn install() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -21,13 +23,13 @@ impl Signals {
     }
 
     /// Resolves at the first signal.
-    pub(crate) async fn first(&mut self) {
+    pub async fn first(&mut self) {
         let first = self.next().await;
         tracing::info!(signal = first, "Stopping");
     }
 
     /// Cancels `stop` at the first signal and resolves at the second.
-    pub(crate) async fn second(mut self, stop: CancellationToken) {
+    pub async fn second(mut self, stop: CancellationToken) {
         self.first().await;
         stop.cancel();
         let second = self.next().await;
@@ -47,15 +49,17 @@ impl Signals {
 }
 
 /// The installed handler of SIGHUP.
-pub(crate) struct Hangup(Signal);
+#[derive(Debug)]
+pub struct Hangup(Signal);
 
 impl Hangup {
-    pub(crate) fn install() -> io::Result<Self> {
+    /// Installs the handler. Until then, the signal ends the process.
+    pub fn install() -> io::Result<Self> {
         signal(SignalKind::hangup()).map(Self)
     }
 
     /// Resolves at the next signal.
-    pub(crate) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         if self.0.recv().await.is_none() {
             std::future::pending::<()>().await;
         }

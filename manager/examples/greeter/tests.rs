@@ -1,0 +1,1 @@
+//! The greeter on an API server in the same process, on a paused clock.

@@ -1,0 +1,405 @@
+//! A process with a manager: logging, signals, connection, endpoints and election around it, each with a default.
+
+use std::io;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use prometheus::Registry;
+use prometheus::process_collector::ProcessCollector;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+use super::control::ControlThread;
+use super::{BuildError, Manager, ManagerError, Options};
+use crate::cache::Scope;
+use crate::client::{ConnectError, RateLimit, Transport};
+use crate::controller::{ControllerError, Definition};
+use crate::election::{self, ElectionError, Elector};
+use crate::env::{Env, TaskSet};
+use crate::events::{Recorder, RecorderError};
+use crate::serve::{
+    ALWAYS_ALLOW_PATHS, Access, AuthenticationOptions, Authenticator, AuthorityError, AuthorizationOptions,
+    Authorizer, CertificateFiles, CertificateMetrics, Checks, Endpoints, ServeError, Server,
+    ServingCertificates, TlsError, TlsOptions,
+};
+use crate::signals::Signals;
+use crate::status;
+
+/// The rate limit of each controller, unless another one is set: that of kube-controller-manager.
+const RATE_LIMIT: RateLimit = RateLimit { qps: 20.0, burst: 30 };
+/// The rate limit of reviews of requests to the endpoints.
+const REVIEW_LIMIT: RateLimit = RateLimit { qps: 20.0, burst: 40 };
+/// The time for which a decision about a request to the endpoints is not reviewed again.
+const REVIEW_TTL: Duration = Duration::from_secs(10);
+/// The time for controllers to stop, unless another one is set.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
+/// The time for sending the remaining events after the manager has stopped.
+const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Builds a manager and runs it as a process.
+#[must_use]
+pub struct ManagerBuilder {
+    options: Options,
+    config: Option<kube::Config>,
+    election: Option<election::Config>,
+    endpoints: Option<Address>,
+    certificate: Option<CertificateFiles>,
+    registry: Registry,
+    controllers: Vec<Definition>,
+}
+
+/// The address of the endpoints.
+type Address = Result<SocketAddr, InvalidAddress>;
+
+/// The text is not a socket address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid address {0:?} of the endpoints: it must have an IP address and a port, such as 0.0.0.0:8443"
+)]
+pub struct InvalidAddress(String);
+
+/// The reason why a process failed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum RunError {
+    #[error("cannot start: {0}")]
+    Start(#[from] io::Error),
+    #[error(transparent)]
+    Address(#[from] InvalidAddress),
+    #[error("no cluster is configured: {0}")]
+    Config(#[from] Box<kube::config::InferConfigError>),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error(transparent)]
+    Controller(#[from] ControllerError),
+    #[error(transparent)]
+    Events(#[from] RecorderError),
+    #[error(transparent)]
+    Election(#[from] ElectionError),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    #[error("cannot register the metrics of the process: {0}")]
+    Metrics(#[from] prometheus::Error),
+    #[error(transparent)]
+    Manager(#[from] ManagerError),
+    #[error("the health and metrics endpoints failed: {0}")]
+    Endpoints(String),
+    #[error("stopped immediately by a second signal")]
+    SecondSignal,
+}
+
+/// The environments and connections of a process.
+struct Process {
+    /// Of the caches and controllers.
+    env: Env,
+    transport: Transport,
+    /// Of the election and the endpoints.
+    control_env: Env,
+    control_transport: Transport,
+}
+
+impl Manager {
+    /// Returns a builder. The name is that of the manager in metrics, in the user agent, and as a component of events.
+    pub fn builder(name: &'static str) -> ManagerBuilder {
+        ManagerBuilder {
+            options: Options {
+                limit: Some(RATE_LIMIT),
+                shutdown_timeout: Some(SHUTDOWN_TIMEOUT),
+                ..Options::new(name)
+            },
+            config: None,
+            election: None,
+            endpoints: None,
+            certificate: None,
+            registry: Registry::new(),
+            controllers: Vec::new(),
+        }
+    }
+}
+
+impl ManagerBuilder {
+    /// Adds a controller.
+    pub fn controller(mut self, controller: Definition) -> Self {
+        self.controllers.push(controller);
+        self
+    }
+
+    /// Runs the controllers only while this process holds a Lease. Without it, every process that is started acts: writes
+    /// that carry a resourceVersion conflict, others are sent several times.
+    pub fn leader_election(self, namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        // The identity is set when the process starts.
+        self.leader_election_with(election::Config::new(namespace, name, ""))
+    }
+
+    /// [`ManagerBuilder::leader_election`] with other times. An empty identity is replaced by the host name and a random
+    /// UUID.
+    pub fn leader_election_with(self, config: election::Config) -> Self {
+        Self {
+            election: Some(config),
+            ..self
+        }
+    }
+
+    /// Serves health, metrics and status over HTTPS at an address such as `0.0.0.0:8443`. Health checks need no
+    /// authorization; for all other paths, the API server authenticates and authorizes the client. Without a
+    /// [certificate](ManagerBuilder::certificate), the server generates one.
+    pub fn endpoints(self, address: &str) -> Self {
+        let parsed = address.parse();
+        Self {
+            endpoints: Some(parsed.map_err(|_| InvalidAddress(address.to_owned()))),
+            ..self
+        }
+    }
+
+    /// Serves the endpoints with the certificate in these files, which are reloaded when they change.
+    pub fn certificate(self, files: CertificateFiles) -> Self {
+        Self {
+            certificate: Some(files),
+            ..self
+        }
+    }
+
+    /// Connects to this cluster. Defaults to the current context of the kubeconfig, or to the cluster of the pod.
+    pub fn kube_config(self, config: kube::Config) -> Self {
+        Self {
+            config: Some(config),
+            ..self
+        }
+    }
+
+    /// Limits the requests of each controller; none is unlimited. Defaults to 20 per second, and 30 at once.
+    pub fn rate_limit(mut self, limit: Option<RateLimit>) -> Self {
+        self.options.limit = limit;
+        self
+    }
+
+    /// Caches only a part of the cluster. Defaults to all objects.
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.options.scope = scope;
+        self
+    }
+
+    /// Sets the time for controllers to stop; none is unlimited. Defaults to 30 s.
+    pub fn shutdown_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.options.shutdown_timeout = timeout;
+        self
+    }
+
+    /// Adds the metrics to this registry, for programs with metrics of their own.
+    pub fn registry(self, registry: Registry) -> Self {
+        Self { registry, ..self }
+    }
+
+    /// Runs until SIGINT or SIGTERM, and stops in order; a second signal stops immediately. Logs to standard error at the
+    /// level in `RUST_LOG` (default `info`), unless the program has set a subscriber. An error is logged.
+    pub async fn run(self) -> ExitCode {
+        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+        // Fails if the program has set a subscriber.
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(io::stderr)
+            .try_init();
+        let name = self.options.name;
+        match self.run_as_process().await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                tracing::error!(%error, manager = name, "Manager failed");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    async fn run_as_process(mut self) -> Result<(), RunError> {
+        let mut signals = Signals::install()?;
+        let (stop, tasks) = (CancellationToken::new(), TaskSet::new());
+        let env = Env::system(&tasks);
+        self.registry.register(Box::new(ProcessCollector::for_self()))?;
+        let control = ControlThread::start()?;
+        let connected = async {
+            let config = match self.config.take() {
+                Some(config) => config,
+                None => kube::Config::infer().await.map_err(Box::new)?,
+            };
+            let (name, clock, registry) = (self.options.name, env.clock.clone(), self.registry.clone());
+            // Connecting may run an exec credential plugin and block.
+            let connect = move || {
+                let transport = Transport::connect(&config, name, &clock, &registry)?;
+                Ok::<_, ConnectError>((transport, config))
+            };
+            let connected = tokio::task::spawn_blocking(connect).await;
+            let (transport, config) = connected.map_err(io::Error::other)??;
+            let of_control = control.enter(|| transport.reconnect(&config))?;
+            Ok::<_, RunError>((transport, of_control))
+        };
+        let (transport, control_transport) = tokio::select! {
+            biased;
+            // Nothing has been started that needs an orderly shutdown.
+            () = signals.first() => return Ok(()),
+            connected = connected => connected?,
+        };
+        let process = Process {
+            control_env: control.env(&env),
+            control_transport,
+            env,
+            transport,
+        };
+        tokio::select! {
+            biased;
+            () = signals.second(stop.clone()) => Err(RunError::SecondSignal),
+            ended = self.run_in(process, stop.clone()) => ended,
+        }
+    }
+
+    /// Runs in this environment and over this transport until `stop`, for tests: on a paused clock, against an API server in
+    /// the same process.
+    pub async fn run_with(
+        self,
+        env: &Env,
+        transport: Transport,
+        stop: CancellationToken,
+    ) -> Result<(), RunError> {
+        let process = Process {
+            env: env.clone(),
+            transport: transport.clone(),
+            control_env: env.clone(),
+            control_transport: transport,
+        };
+        self.run_in(process, stop).await
+    }
+
+    async fn run_in(mut self, process: Process, stop: CancellationToken) -> Result<(), RunError> {
+        let Process {
+            env,
+            transport,
+            control_env,
+            control_transport,
+        } = process;
+        let identity = election::identity(&hostname(), &env.rng);
+        self.options.instance.clone_from(&identity);
+        let (name, registry, checks) = (self.options.name, self.registry, Checks::new());
+        let server = match self.endpoints {
+            Some(address) => {
+                // The listener belongs to the runtime on which it is bound.
+                let bound = control_env.tasks.spawn(bind(address?, self.certificate));
+                Some(bound.await.map_err(io::Error::other)??)
+            }
+            None => None,
+        };
+        let recorder = Recorder::start(
+            &control_env,
+            control_transport.unfenced("events", None),
+            name,
+            &identity,
+            &registry,
+        )?;
+        let mut manager = Manager::new(&env, &registry, &checks, transport, self.options)?;
+        manager.run_election_by(control_env.tasks.clone());
+        for controller in self.controllers {
+            manager.add_controller(controller)?;
+        }
+        let elector = match self.election {
+            None => None,
+            Some(mut config) => {
+                if config.identity.is_empty() {
+                    config.identity = identity;
+                }
+                let client = control_transport.unfenced("leader-election", None);
+                let fence = manager.fence().clone();
+                let elector = Elector::new(&control_env, client, fence, config, &registry)?;
+                Some(elector.with_recorder(recorder.clone()))
+            }
+        };
+        let reporter = manager.status("", elector.as_ref());
+        let stop_endpoints = CancellationToken::new();
+        let serving = match server {
+            None => None,
+            Some((server, certificates)) => {
+                tracing::info!(address = %server.address(), "Serving endpoints");
+                certificates.watch(&control_env, &CertificateMetrics::register(&registry)?);
+                let access = access(&control_env, &control_transport)?;
+                let endpoints = Endpoints::new(&checks, registry, access, &control_env.clock)?
+                    .mount(status::PAGE_PATH, |_| std::future::ready(status::page()))
+                    .mount(status::STATUS_PATH, move |_| {
+                        std::future::ready(reporter.answer())
+                    });
+                let (env, until) = (control_env.clone(), stop_endpoints.clone());
+                let serve = async move { server.serve(env, endpoints, until.cancelled()).await };
+                Some(control_env.tasks.spawn(serve))
+            }
+        };
+        let failed = async {
+            match serving {
+                None => std::future::pending().await,
+                Some(serving) => match serving.await {
+                    Ok(()) => "ended unexpectedly".to_owned(),
+                    Err(error) => error.to_string(),
+                },
+            }
+        };
+        let mut failed = std::pin::pin!(failed);
+        let ended = tokio::select! {
+            biased;
+            reason = &mut failed => return Err(RunError::Endpoints(reason)),
+            ended = manager.run(elector, stop) => ended,
+        };
+        recorder.flush(EVENT_FLUSH_TIMEOUT).await;
+        stop_endpoints.cancel();
+        Ok(ended?)
+    }
+}
+
+async fn bind(
+    address: SocketAddr,
+    files: Option<CertificateFiles>,
+) -> Result<(Server, ServingCertificates), RunError> {
+    let certificates = match files {
+        Some(files) => ServingCertificates::from_files(files)?,
+        None => ServingCertificates::self_signed(["localhost".to_owned(), address.ip().to_string()])?,
+    };
+    let tls = certificates.tls(&TlsOptions {
+        request_client_certificates: true,
+        ..TlsOptions::default()
+    })?;
+    Ok((Server::bind(address, tls).await?, certificates))
+}
+
+/// Returns the access to the endpoints: the API server authenticates and authorizes clients.
+fn access(env: &Env, transport: &Transport) -> Result<Access, RunError> {
+    let reviews = |name: &str| transport.unfenced(name, Some(REVIEW_LIMIT));
+    let authentication = AuthenticationOptions {
+        token_ttl: REVIEW_TTL,
+        client_ca: None,
+        request_header: None,
+        lookup: true,
+    };
+    let authorization = AuthorizationOptions {
+        authorized_ttl: REVIEW_TTL,
+        unauthorized_ttl: REVIEW_TTL,
+    };
+    // The page is static; its data are not.
+    let access = Access::new(ALWAYS_ALLOW_PATHS.into_iter().chain([status::PAGE_PATH]))?;
+    Ok(access.delegated(
+        Authenticator::start(env, reviews("authentication"), authentication)?,
+        Authorizer::new(env, reviews("authorization"), authorization),
+    ))
+}
+
+fn hostname() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
+impl std::fmt::Debug for ManagerBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ManagerBuilder")
+            .field("controllers", &self.controllers)
+            .finish_non_exhaustive()
+    }
+}
