@@ -200,7 +200,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn wall_time_moves_with_the_paused_clock() {
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0);
-        env.sleep(Duration::from_hours(1)).await;
-        assert_eq!(env.time(), "1970-01-01T01:00:00Z");
+        for (advance, time) in [
+            (Duration::ZERO, "1970-01-01T00:00:00Z"),
+            (Duration::from_millis(999), "1970-01-01T00:00:00Z"),
+            (Duration::from_millis(1), "1970-01-01T00:00:01Z"),
+            (Duration::from_hours(1), "1970-01-01T01:00:01Z"),
+        ] {
+            tokio::time::advance(advance).await;
+            assert_eq!(env.time(), time);
+        }
     }
 }
