@@ -194,11 +194,6 @@ fn with_own(res: &Resource, writer: &Writer, mut managed: Vec<Entry>, own: Field
 fn changes(res: &Resource, writer: &Writer, old: &Value, new: &Value) -> compare::Diff {
     let mut diff = compare::compare(shape::of(res), Some(old), Some(new));
     let reset = reset::fields(res, writer.subresource);
-    // The new object has no managers at this point.
-    fields::subtract_trees(
-        &mut diff.removed,
-        &fields::one(&["f:metadata", "f:managedFields"]),
-    );
     for set in [&mut diff.removed, &mut diff.modified, &mut diff.added] {
         fields::subtract_trees(set, &reset);
     }

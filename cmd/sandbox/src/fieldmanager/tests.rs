@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use crate::fieldmanager::fields::Fields;
 use crate::fieldmanager::shape::Shape;
 use crate::fieldmanager::validate::Repeated;
-use crate::fieldmanager::{compare, element, fields, merge, shape};
-use crate::json::{Map, Value, json};
+use crate::fieldmanager::{Writer, compare, element, fields, merge, shape, track};
+use crate::json::{Map, Text, Value, json};
 use crate::registry;
 use crate::resource::Resource;
 
@@ -89,6 +89,29 @@ fn small_change_yields_small_diff() {
     let expected = json!({"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {"f:image": {}}}}});
     assert_eq!(Value::Object(diff.modified), expected);
     assert!(diff.added.is_empty() && diff.removed.is_empty());
+}
+
+#[test]
+fn claimed_ownership_of_managed_fields_is_removed() {
+    let maps = resource("ConfigMap");
+    let object = |set: Value| {
+        let entry = json!({
+            "manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": set,
+        });
+        json!({"metadata": {"name": "a", "managedFields": [entry]}, "data": {"a": "1"}})
+    };
+    let stored = object(json!({"f:data": {"f:a": {}}}));
+    let mut claiming = object(json!({"f:data": {"f:a": {}}, "f:metadata": {"f:managedFields": {}}}));
+    let writer = Writer {
+        manager: "m".to_owned(),
+        subresource: "",
+        time: Text::new(),
+    };
+    track(&maps, &writer, Some(&stored), &mut claiming);
+    assert_eq!(
+        claiming["metadata"]["managedFields"][0]["fieldsV1"],
+        json!({"f:data": {"f:a": {}}})
+    );
 }
 
 #[test]
