@@ -152,7 +152,7 @@ impl Api {
         let produce = |old: &Value| {
             crate::endpoints::update::check_uid(&call.res, old, &value)?;
             let mut value = value.clone();
-            fieldmanager::track(&call.res, &writer, Some(old), &mut value);
+            fieldmanager::track_update(&call.res, &writer, old, &mut value);
             Ok(value)
         };
         let updated = dispatcher.update(Part::Finalize, dry_run, Plain(produce)).await?;

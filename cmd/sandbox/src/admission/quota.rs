@@ -106,7 +106,7 @@ impl Api {
         let _ = self.mutate(&res, namespace, meta::name(quota), false, |quota| {
             let before = quota.clone();
             meta::set_path(quota, "status", status.clone());
-            fieldmanager::track(&res, &writer, Some(&before), quota);
+            fieldmanager::track_update(&res, &writer, &before, quota);
             Ok(())
         });
     }

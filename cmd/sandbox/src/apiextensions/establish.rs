@@ -52,7 +52,7 @@ impl Api {
         let _ = self.mutate(&res, "", &name, false, |crd| {
             let before = crd.clone();
             establish(crd, accept_names(registry.all(), &name, crd), &now);
-            fieldmanager::track(&res, &self.server("status"), Some(&before), crd);
+            fieldmanager::track_update(&res, &self.server("status"), &before, crd);
             Ok(())
         });
         self.refresh_custom_resources();

@@ -54,7 +54,7 @@ impl Api {
             meta::set_path(&mut object, "metadata.labels", labels);
         }
         let mut object = decoded(res, object)?;
-        fieldmanager::track(res, &self.server(""), None, &mut object);
+        fieldmanager::track_create(res, &self.server(""), &self.created_fields, &mut object);
         if res.kind != "PriorityClass" {
             let namespace = meta::namespace(&object).to_owned();
             return self.create_object(res, &namespace, object, false).map(drop);

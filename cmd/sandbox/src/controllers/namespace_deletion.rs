@@ -161,7 +161,7 @@ impl Api {
             for condition in remaining.conditions() {
                 set_condition(namespace, &now, condition.each_ref().map(String::as_str));
             }
-            fieldmanager::track(&res, &self.controller("status"), Some(&before), namespace);
+            fieldmanager::track_update(&res, &self.controller("status"), &before, namespace);
             Ok(())
         });
     }

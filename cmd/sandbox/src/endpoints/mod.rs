@@ -37,6 +37,7 @@ use crate::endpoints::negotiate::View;
 use crate::endpoints::request::Query;
 use crate::env::Env;
 use crate::field::FieldError;
+use crate::fieldmanager::CreatedFields;
 use crate::json::Value;
 use crate::registry::served::ServedResources;
 use crate::resource::Resource;
@@ -77,6 +78,8 @@ pub struct Api {
     /// Terminating namespaces whose content is being deleted.
     pub(crate) emptying: Mutex<BTreeSet<String>>,
     expiries: expiry::Expiries,
+    /// Field sets that new objects share. A fork starts without them.
+    pub(crate) created_fields: CreatedFields,
     /// Internal controllers that only run when the test steps them.
     pub(crate) delayed: BTreeSet<InternalController>,
     /// Becomes true to end every watch.
@@ -216,6 +219,7 @@ impl Api {
             quotas: Mutex::new(()),
             emptying: Mutex::default(),
             expiries: expiry::Expiries::default(),
+            created_fields: CreatedFields::default(),
             delayed,
             closing: watch_channel::Sender::new(false),
             served: watch_channel::Sender::new(()),
@@ -246,6 +250,7 @@ impl Api {
             quotas: Mutex::new(()),
             emptying: Mutex::default(),
             expiries: self.expiries.fork(),
+            created_fields: CreatedFields::default(),
             delayed: self.delayed.clone(),
             closing: watch_channel::Sender::new(false),
             served: watch_channel::Sender::new(()),

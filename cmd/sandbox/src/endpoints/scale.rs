@@ -215,7 +215,7 @@ impl UpdatedObject for Scaling<'_> {
         }
         check_identity(call, &mut wanted)?;
         if self.applying.is_none() {
-            fieldmanager::track(&self.kind, &self.writer, Some(&present), &mut wanted);
+            fieldmanager::track_update(&self.kind, &self.writer, &present, &mut wanted);
         }
         Ok(wanted)
     }

@@ -113,7 +113,7 @@ impl Api {
             self.check_escalation(call, old, &value)?;
             self.check_owner_references(call, old, &value)?;
             let mut value = value.clone();
-            fieldmanager::track(&call.res, writer, Some(old), &mut value);
+            fieldmanager::track_update(&call.res, writer, old, &mut value);
             Ok(value)
         };
         let updated = dispatcher.update(part, dry_run, Plain(produce)).await?;
@@ -169,7 +169,7 @@ impl Api {
             }
             self.check_escalation(call, current, &decoded.value)?;
             self.check_owner_references(call, current, &decoded.value)?;
-            fieldmanager::track(&call.res, &writer, Some(current), &mut decoded.value);
+            fieldmanager::track_update(&call.res, &writer, current, &mut decoded.value);
             Ok(decoded.value)
         };
         let part = Part::of(subresource);

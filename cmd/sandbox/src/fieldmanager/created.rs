@@ -11,31 +11,43 @@ use crate::fieldmanager::shape::{Keys, Layout, Shape};
 use crate::json::{Text, Value};
 use crate::resource::Resource;
 
+/// The last new object of each built-in kind, with its field set.
+#[derive(Default)]
+pub struct CreatedFields(RwLock<BTreeMap<&'static str, ObjectFields>>);
+
 /// An object and its field set.
 type ObjectFields = Arc<(Value, Fields)>;
 
-/// Returns the field set that `compute` returns for `new`, the first version of an object. `blank` is the object that a create
-/// starts from. If the last new object of the kind had the same fields, this is its set.
-pub(super) fn fields(res: &Resource, blank: &Value, new: &Value, compute: impl FnOnce() -> Fields) -> Fields {
-    static LAST: RwLock<BTreeMap<&str, ObjectFields>> = RwLock::new(BTreeMap::new());
-    let Some(schema) = res.schema else {
-        return compute();
-    };
-    let last = LAST
-        .read()
-        .unwrap_or_else(PoisonError::into_inner)
-        .get(schema.name())
-        .cloned();
-    if let Some(known) = last
-        && have_same_fields(Shape::Object(schema), Some(blank), &known.0, new)
-    {
-        return known.1.clone();
+impl CreatedFields {
+    /// Returns the field set that `compute` returns for `new`, the first version of an object. `blank` is the object that a
+    /// create starts from. If the last new object of the kind had the same fields, this is its set.
+    pub(super) fn fields(
+        &self,
+        res: &Resource,
+        blank: &Value,
+        new: &Value,
+        compute: impl FnOnce() -> Fields,
+    ) -> Fields {
+        let Some(schema) = res.schema else {
+            return compute();
+        };
+        let last = self
+            .0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(schema.name())
+            .cloned();
+        if let Some(known) = last
+            && have_same_fields(Shape::Object(schema), Some(blank), &known.0, new)
+        {
+            return known.1.clone();
+        }
+        let fields = compute();
+        let known = ObjectFields::new((new.clone(), fields.clone()));
+        let mut last = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        last.insert(schema.name(), known);
+        fields
     }
-    let fields = compute();
-    let known = ObjectFields::new((new.clone(), fields.clone()));
-    let mut last = LAST.write().unwrap_or_else(PoisonError::into_inner);
-    last.insert(schema.name(), known);
-    fields
 }
 
 /// Reports whether two values differ from `blank` in the same fields. May report `false` if they do.
@@ -132,8 +144,9 @@ mod tests {
             meta::set_path(&mut other, path, value);
             let same = have_same_fields(shape::of(&res), Some(&blank), &first, &other);
             assert_eq!(same, expected, "{other}");
-            let _ = fields(&res, &blank, &first, || set(&first));
-            let found = fields(&res, &blank, &other, || set(&other));
+            let created = CreatedFields::default();
+            let _ = created.fields(&res, &blank, &first, || set(&first));
+            let found = created.fields(&res, &blank, &other, || set(&other));
             assert_eq!(found, set(&other), "{other}");
         }
     }

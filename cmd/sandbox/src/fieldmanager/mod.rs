@@ -2,10 +2,10 @@
 //!
 //! Mirrors structured-merge-diff and the field manager of the API server.
 //!
-//! [`apply()`] merges an applied configuration into an object, or returns the conflicting managers. [`track`] records every
-//! other write; it runs before the strategy of the kind changes the object, so fields that the strategy sets have no
-//! manager. Both are pure functions of the stored and the desired object, and write the managers to the metadata of the
-//! result. Unchanged fields are not decoded: the cost of a write grows with the size of its change.
+//! [`apply()`] merges an applied configuration into an object, or returns the conflicting managers. [`track_create`] and
+//! [`track_update`] record every other write; they run before the strategy of the kind changes the object, so fields that the
+//! strategy sets have no manager. The result depends only on the stored and the desired object; it contains the managers in
+//! its metadata. Unchanged fields are not decoded: the cost of a write grows with the size of its change.
 
 mod apply;
 mod compare;
@@ -25,6 +25,7 @@ mod validate;
 mod tests;
 
 pub use apply::{ApplyError, apply};
+pub use created::CreatedFields;
 pub use scale::{from_scale, to_scale};
 
 use crate::json::{Map, Text, Value};
@@ -63,38 +64,60 @@ impl Writer {
     }
 }
 
-/// Records a write other than an apply: its manager owns the changed fields, and other managers lose them. `old` is `None`
-/// for a create.
-pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Value) {
-    let live = old.map_or(&Value::Null, |old| &old["metadata"]["managedFields"]);
-    let claimed = meta::metadata_mut(new).and_then(|meta| meta.remove("managedFields"));
-    let mut managed = present(writer, live, claimed);
-    // After a reset of `managedFields`, only an apply starts tracking again.
-    if managed.is_empty() && old.is_some() {
+/// Records a create: its manager owns the fields of the object.
+pub fn track_create(res: &Resource, writer: &Writer, created: &CreatedFields, new: &mut Value) {
+    let managed = present(writer, &Value::Null, take_managers(new));
+    let Some(managed) = comparable(res, writer, None, new, managed) else {
         return;
-    }
-    let foreign = managed.iter().any(|entry| !is_of_group(res, entry));
-    // An object that cannot be compared loses all its managers.
-    if res.custom.is_some() && (foreign || !is_comparable(res, writer, old, new)) {
-        return;
-    }
-    managed.retain(|entry| is_of_group(res, entry));
-    let blank = old.is_none().then(|| shape::blank(res));
-    let entries = match &blank {
-        Some(blank) if managed.is_empty() && writer.subresource.is_empty() => {
-            let own = || owned(changes(res, writer, blank, new));
-            let own = created::fields(res, blank, new, own);
-            with_own(res, writer, managed, own)
-        }
-        _ => {
-            let old = old.or(blank.as_deref()).unwrap_or(&Value::Null);
-            updated(res, writer, old, new, managed)
-        }
     };
+    let blank = shape::blank(res);
+    let entries = if managed.is_empty() {
+        let own = || owned(changes(res, writer, &blank, new));
+        let own = created.fields(res, &blank, new, own);
+        with_own(res, writer, managed, own)
+    } else {
+        updated(res, writer, &blank, new, managed)
+    };
+    set_managers(res, new, entries);
+}
+
+/// Records an update other than an apply: its manager owns the changed fields, and other managers lose them.
+pub fn track_update(res: &Resource, writer: &Writer, old: &Value, new: &mut Value) {
+    let managed = present(writer, &old["metadata"]["managedFields"], take_managers(new));
+    // After a reset of `managedFields`, only an apply starts tracking again.
+    if managed.is_empty() {
+        return;
+    }
+    if let Some(managed) = comparable(res, writer, Some(old), new, managed) {
+        let entries = updated(res, writer, old, new, managed);
+        set_managers(res, new, entries);
+    }
+}
+
+fn take_managers(object: &mut Value) -> Option<Value> {
+    meta::metadata_mut(object)?.remove("managedFields")
+}
+
+fn set_managers(res: &Resource, object: &mut Value, entries: Vec<Entry>) {
     // As on the API server, a write succeeds even if its fields cannot be recorded.
     if res.custom.is_none() || !entries::are_too_deep(&entries) {
-        meta::set(new, "managedFields", entries::write(entries));
+        meta::set(object, "managedFields", entries::write(entries));
     }
+}
+
+/// Returns the entries of the API group. An object that cannot be compared loses all its entries: returns `None`.
+fn comparable(
+    res: &Resource,
+    writer: &Writer,
+    old: Option<&Value>,
+    new: &Value,
+    mut managed: Vec<Entry>,
+) -> Option<Vec<Entry>> {
+    let before = managed.len();
+    managed.retain(|entry| is_of_group(res, entry));
+    let foreign = managed.len() < before;
+    let lost = res.custom.is_some() && (foreign || !is_comparable(res, writer, old, new));
+    (!lost).then_some(managed)
 }
 
 /// Reports whether the sections that a write changes but does not store match the schema. Validation skips them.

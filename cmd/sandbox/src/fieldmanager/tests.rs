@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use crate::fieldmanager::fields::Fields;
 use crate::fieldmanager::shape::Shape;
 use crate::fieldmanager::validate::Repeated;
-use crate::fieldmanager::{Writer, compare, element, fields, merge, shape, track};
+use crate::fieldmanager::{Writer, compare, element, fields, merge, shape, track_update};
 use crate::json::{Map, Text, Value, json};
 use crate::registry;
 use crate::resource::Resource;
@@ -107,7 +107,7 @@ fn claimed_ownership_of_managed_fields_is_removed() {
         subresource: "",
         time: Text::new(),
     };
-    track(&maps, &writer, Some(&stored), &mut claiming);
+    track_update(&maps, &writer, &stored, &mut claiming);
     assert_eq!(
         claiming["metadata"]["managedFields"][0]["fieldsV1"],
         json!({"f:data": {"f:a": {}}})
