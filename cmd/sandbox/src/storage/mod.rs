@@ -219,7 +219,7 @@ impl Store {
                 return Err(StoreError::Refused);
             }
         }
-        let (revision, coll) = inner.next(collection);
+        let (revision, coll) = inner.next(collection, key, None)?;
         let Entry::Vacant(entry) = coll.objects.entry(key.to_owned()) else {
             return Err(StoreError::Exists);
         };
@@ -245,7 +245,7 @@ impl Store {
         draft: Draft,
     ) -> Result<Arc<Object>, StoreError> {
         let mut inner = self.lock();
-        let (revision, coll) = inner.next(collection);
+        let (revision, coll) = inner.next(collection, key, Some(expected))?;
         let last = coll.objects.get_mut(key).ok_or(StoreError::Missing)?;
         check_version(last, expected)?;
         let object = Arc::new(Object::seal(key, revision, draft, Some(last)));
@@ -263,7 +263,7 @@ impl Store {
     /// Removes the version `expected` of an object. Watchers receive it with the revision of the removal.
     pub fn remove(&self, collection: &str, key: &str, expected: u64) -> Result<Arc<Object>, StoreError> {
         let mut inner = self.lock();
-        let (revision, coll) = inner.next(collection);
+        let (revision, coll) = inner.next(collection, key, Some(expected))?;
         let Entry::Occupied(entry) = coll.objects.entry(key.to_owned()) else {
             return Err(StoreError::Missing);
         };
@@ -416,11 +416,34 @@ impl Store {
 }
 
 impl Inner {
-    /// Returns the next revision, and a collection for changes.
-    fn next(&mut self, collection: &str) -> (u64, &mut Collection) {
+    /// Returns the next revision, and the collection for a change of `key`. A collection that a fork shares is copied, unless
+    /// the write fails: the current version is not `expected`, or the key of a create (`None`) exists.
+    fn next(
+        &mut self,
+        collection: &str,
+        key: &str,
+        expected: Option<u64>,
+    ) -> Result<(u64, &mut Collection), StoreError> {
+        if self.is_shared(collection) {
+            let current = self.state.collections.get(collection);
+            let current = current.and_then(|coll| coll.objects.get(key));
+            match (current, expected) {
+                (None, None) => {}
+                (Some(_), None) => return Err(StoreError::Exists),
+                (None, Some(_)) => return Err(StoreError::Missing),
+                (Some(current), Some(expected)) => check_version(current, expected)?,
+            }
+        }
         let state = Arc::make_mut(&mut self.state);
         let coll = state.collections.entry(collection.to_owned()).or_default();
-        (state.revision + 1, Arc::make_mut(coll))
+        Ok((state.revision + 1, Arc::make_mut(coll)))
+    }
+
+    /// Reports whether a change of the collection copies or creates it.
+    fn is_shared(&mut self, collection: &str) -> bool {
+        let state = Arc::get_mut(&mut self.state);
+        let coll = state.and_then(|state| state.collections.get_mut(collection));
+        coll.and_then(Arc::get_mut).is_none()
     }
 }
 

@@ -55,6 +55,43 @@ fn write_with_stale_revision_is_conflict() {
 }
 
 #[test]
+fn failed_write_after_fork_copies_nothing() {
+    let store = Store::new(Limits::default());
+    let object = store.create("pods", "a/x", draft(1), &[]).expect("a free key");
+    let fork = store.fork();
+    // A write to another collection of the fork copies the map of the collections.
+    for other in ["nodes", "services"] {
+        let outcomes = [
+            fork.create("pods", "a/x", draft(2), &[]),
+            fork.replace("pods", "a/x", object.revision + 1, draft(2)),
+            fork.replace("pods", "a/y", object.revision, draft(2)),
+            fork.remove("pods", "a/x", object.revision + 1),
+            fork.remove("pods", "a/y", object.revision),
+        ];
+        assert_eq!(
+            outcomes.map(Result::err),
+            [
+                StoreError::Exists,
+                StoreError::Changed,
+                StoreError::Missing,
+                StoreError::Changed,
+                StoreError::Missing
+            ]
+            .map(Some)
+        );
+        let [pods, copy] = [&store, &fork].map(|store| store.lock().state.collections["pods"].clone());
+        assert!(Arc::ptr_eq(&pods, &copy), "the collection is shared");
+        fork.create(other, "n", draft(1), &[]).expect("a free key");
+    }
+    fork.remove("pods", "a/x", object.revision)
+        .expect("the present version");
+    assert!(
+        store.get("pods", "a/x").is_some(),
+        "a write copies the collection"
+    );
+}
+
+#[test]
 fn guard_is_checked_at_commit() {
     let store = Store::new(Limits::default());
     let present = |o: Option<&Object>| o.is_some();
