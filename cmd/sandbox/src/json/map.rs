@@ -9,8 +9,9 @@ use foldhash::fast::FixedState;
 use super::{Text, Value};
 use crate::generated;
 
-/// A map that is only read by key: its order is not that of the keys.
-#[expect(clippy::disallowed_types, reason = "a lookup does not depend on the order")]
+/// A map for lookups by key. The order of its iterators is unspecified: callers that iterate over it sort, or do not depend on
+/// the order.
+#[expect(clippy::disallowed_types, reason = "no caller depends on the order")]
 pub(crate) type Lookup<T, K = &'static str> = std::collections::HashMap<K, T, FixedState>;
 
 /// The names of the fields of the built-in kinds as keys, and as elements of field sets (`f:name`). All keys with one of
