@@ -79,6 +79,10 @@ pub use crate::storage::lag::Lag;
 
 pub(crate) use crate::builder::Options;
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// A store and the API in front of it. Clones share the store.
 #[derive(Clone)]
 pub struct Sandbox {
