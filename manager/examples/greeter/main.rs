@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use coxswain_manager::controller::{Action, Context, Controller};
-use coxswain_manager::manager::{Manager, ManagerBuilder};
+use coxswain_manager::controller::{Action, Context, Controller, Definition};
+use coxswain_manager::manager::Manager;
 use coxswain_manager::object::Key;
 use coxswain_manager::predicate::Predicate;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -42,22 +42,22 @@ async fn reconcile(ctx: Context<Greeting>) -> Result<Action, Error> {
     Ok(Action::Done)
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    greeter().run().await
+fn controller() -> Definition {
+    Controller::<Greeting>::new("greeting")
+        .owns::<ConfigMap>()
+        .watches::<Secret>(|secret| keys_of(secret))
+        .filter(Predicate::generation_changed().or(Predicate::labels_changed()))
+        .reconcile(reconcile)
 }
 
-fn greeter() -> ManagerBuilder {
+#[tokio::main]
+async fn main() -> ExitCode {
     Manager::builder("greeter")
         .leader_election("greeter-system", "greeter")
         .endpoints("0.0.0.0:8443")
-        .controller(
-            Controller::<Greeting>::new("greeting")
-                .owns::<ConfigMap>()
-                .watches::<Secret>(|secret| keys_of(secret))
-                .filter(Predicate::generation_changed().or(Predicate::labels_changed()))
-                .reconcile(reconcile),
-        )
+        .controller(controller())
+        .run()
+        .await
 }
 
 /// Returns the `ConfigMap` of a Greeting, with the fields that this operator owns.

@@ -257,14 +257,15 @@ impl ManagerBuilder {
         }
     }
 
-    /// Runs in this environment and over this transport until `stop`, for tests: on a paused clock, against an API server in
-    /// the same process.
+    /// Runs in this environment and over this transport until `stop`, without endpoints. For tests: on a paused clock, against
+    /// an API server in the same process.
     pub async fn run_with(
-        self,
+        mut self,
         env: &Env,
         transport: Transport,
         stop: CancellationToken,
     ) -> Result<(), RunError> {
+        self.endpoints = None;
         let process = Process {
             env: env.clone(),
             transport: transport.clone(),

@@ -51,3 +51,26 @@ impl Drop for ControlThread {
         self.stop.cancel();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::sync::mpsc;
+
+    #[tokio::test]
+    async fn tasks_run_while_the_other_runtime_is_blocked() {
+        let tasks = TaskSet::new();
+        let control = ControlThread::start().expect("a thread");
+        let env = control.env(&Env::system(&tasks));
+        let (done, ended) = mpsc::channel();
+        let clock = env.clock.clone();
+        env.tasks.spawn(async move {
+            // Timers are driven by the runtime of the thread.
+            clock.sleep(std::time::Duration::from_millis(1)).await;
+            done.send(()).expect("a receiver");
+        });
+        // Blocks the only thread of the runtime of this test.
+        ended.recv().expect("a task that has run");
+    }
+}

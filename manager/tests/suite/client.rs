@@ -10,6 +10,7 @@ mod raw;
 mod recorder;
 mod redaction;
 mod service_account;
+mod typed;
 
 use coxswain_manager::client::{RateLimit, Transport};
 use coxswain_manager::env::{Env, TaskSet};

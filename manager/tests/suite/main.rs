@@ -11,4 +11,5 @@ mod metadata_patches;
 mod queue;
 mod serve;
 mod slow_body;
+mod typed_controller;
 mod webhook;

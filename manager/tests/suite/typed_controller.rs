@@ -1,0 +1,463 @@
+//! Controllers that are defined by type, in a manager that is built by its builder.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use coxswain_manager::client::{Client, Transport};
+use coxswain_manager::controller::{
+    Action, Context, Controller, ControllerError, Definition, ReconcileError,
+};
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::events::EventType;
+use coxswain_manager::manager::{Manager, RunError};
+use coxswain_manager::object::{Key, Meta, MetadataOf, Object as _, Resource};
+use coxswain_manager::predicate::Predicate;
+use coxswain_manager::source::Trigger;
+use coxswain_sandbox::faults::{Faults, Matcher};
+use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Secret};
+use kube::{CustomResource, CustomResourceExt as _, ResourceExt as _};
+use prometheus::Registry;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_hours(1);
+
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "Boat",
+    namespaced,
+    status = "BoatStatus"
+)]
+struct BoatSpec {
+    oars: u32,
+}
+
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+struct BoatStatus {
+    ready: bool,
+}
+
+/// The number of keys of a `ConfigMap` is not read, so that it does not reconcile.
+#[derive(Debug, PartialEq, Deserialize)]
+struct Immutable {
+    metadata: Meta,
+    #[serde(default)]
+    immutable: bool,
+}
+
+coxswain_manager::projection!(Immutable of ConfigMap, annotations: ["kept"]);
+
+/// The keys that were reconciled, in order.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    fn add(&self, text: impl ToString) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(text.to_string());
+    }
+
+    fn count(&self, text: &str) -> usize {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.iter().filter(|it| *it == text).count()
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+struct Fixture {
+    env: Env,
+    faults: Faults,
+    transport: Transport,
+    user: Client,
+    tasks: TaskSet,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let crd = serde_json::to_string(&Boat::crd()).expect("a CRD");
+        Self::with_crds(&crd)
+    }
+
+    fn with_crds(crds: &str) -> Self {
+        let now = Timestamp::UNIX_EPOCH;
+        let sandbox = Sandbox::builder().env(SandboxEnv::starting_at(now, 1)).crds(crds);
+        let (tasks, faults) = (TaskSet::new(), Faults::new());
+        let env = Env::starting_at(now, 1, &tasks);
+        let service = faults.wrap(sandbox.start().expect("a sandbox").service());
+        let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &Registry::new());
+        let transport = transport.expect("a transport");
+        Self {
+            user: transport.unfenced("user", None),
+            env,
+            faults,
+            transport,
+            tasks,
+        }
+    }
+
+    /// Runs a controller in the background.
+    fn run(&self, controller: Definition) {
+        let (env, transport) = (self.env.clone(), self.transport.clone());
+        self.env.tasks.spawn(async move {
+            let manager = Manager::builder("test").controller(controller);
+            manager
+                .run_with(&env, transport, CancellationToken::new())
+                .await
+                .expect("an orderly end");
+        });
+    }
+
+    /// Lets everything that is due happen.
+    async fn settle(&self) {
+        self.env.clock.sleep(SECOND).await;
+    }
+
+    async fn create(&self, resource: &Resource, object: Value) -> Value {
+        let created = self.user.create(resource, "default", object.to_string().into());
+        created.await.expect("created")
+    }
+
+    async fn boat(&self, name: &str) -> Boat {
+        let mut boat = Boat::new(name, BoatSpec { oars: 8 });
+        boat.metadata.namespace = Some("default".to_owned());
+        self.user.api().create(&boat).await.expect("created")
+    }
+
+    async fn map(&self, metadata: Value) -> Value {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+        self.create(&Resource::of::<ConfigMap>(), map).await
+    }
+
+    async fn merge(&self, resource: &Resource, name: &str, patch: Value) {
+        let patch = coxswain_manager::client::Patch::merge(&patch);
+        let patched = self.user.patch::<Value>(resource, &key(name), patch).await;
+        patched.expect("patched");
+    }
+}
+
+fn key(name: &str) -> Key {
+    Key::new("default", name)
+}
+
+/// Returns a reconcile function that records the keys.
+fn record(
+    seen: &Seen,
+) -> impl Fn(Context<Boat>) -> std::future::Ready<Result<Action, ReconcileError>> + use<> {
+    let seen = seen.clone();
+    move |ctx| {
+        seen.add(ctx.key());
+        std::future::ready(Ok(Action::Done))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sources_enqueue_by_owner_and_by_function() {
+    let (f, seen) = (Fixture::new(), Seen::default());
+    let (a, b) = (f.boat("a").await, f.boat("b").await);
+    f.run(
+        Controller::<Boat>::new("boat")
+            .owns::<MetadataOf<ConfigMap>>()
+            .owns_shared::<Secret>()
+            .watches::<Immutable>(|map| {
+                let boat = map.metadata.annotations.get("kept");
+                boat.map(|name| key(name)).into_iter().collect()
+            })
+            .reconcile(record(&seen)),
+    );
+    f.settle().await;
+    let mut initial = seen.take();
+    initial.sort();
+    assert_eq!(initial, ["default/a", "default/b"]);
+    let owner = |boat: &Boat, controller: bool| {
+        json!({"apiVersion": "example.com/v1", "kind": "Boat", "name": boat.name_any(), "uid": boat.uid(),
+            "controller": controller})
+    };
+    f.map(json!({"name": "owned", "ownerReferences": [owner(&a, true), owner(&b, false)]}))
+        .await;
+    f.settle().await;
+    assert_eq!(seen.take(), ["default/a"], "the controller only");
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata":
+        {"name": "shared", "ownerReferences": [owner(&a, true), owner(&b, false)]}});
+    f.create(&Resource::of::<Secret>(), secret).await;
+    f.settle().await;
+    let mut both = seen.take();
+    both.sort();
+    assert_eq!(both, ["default/a", "default/b"]);
+    f.map(json!({"name": "mapped", "annotations": {"kept": "b", "dropped": "a"}}))
+        .await;
+    f.settle().await;
+    assert_eq!(seen.take(), ["default/b"]);
+    let maps = Resource::of::<ConfigMap>();
+    f.merge(&maps, "mapped", json!({"data": {"x": "y"}})).await;
+    f.settle().await;
+    assert_eq!(seen.take(), [""; 0], "the projection has not changed");
+    f.merge(&maps, "mapped", json!({"immutable": true})).await;
+    f.settle().await;
+    assert_eq!(seen.take(), ["default/b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_watch_serves_types_metadata_and_projections() {
+    let (f, seen) = (Fixture::new(), Seen::default());
+    f.run(
+        Controller::<Boat>::new("boat")
+            .owns::<ConfigMap>()
+            .owns::<MetadataOf<ConfigMap>>()
+            .watches::<Immutable>(|_| Vec::new())
+            .reconcile(record(&seen)),
+    );
+    f.settle().await;
+    assert_eq!(f.faults.open_watches(&Matcher::any().resource("configmaps")), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn filter_applies_to_the_own_objects() {
+    let (f, seen) = (Fixture::new(), Seen::default());
+    let boats = Resource::of::<Boat>();
+    f.boat("a").await;
+    let filter = Predicate::generation_changed().or(Predicate::annotations_changed());
+    f.run(
+        Controller::<Boat>::new("boat")
+            .filter(filter)
+            .reconcile(record(&seen)),
+    );
+    f.settle().await;
+    assert_eq!(seen.take(), ["default/a"]);
+    f.merge(&boats, "a", json!({"metadata": {"labels": {"x": "y"}}}))
+        .await;
+    f.settle().await;
+    assert_eq!(seen.take(), [""; 0]);
+    f.merge(&boats, "a", json!({"metadata": {"annotations": {"x": "y"}}}))
+        .await;
+    f.settle().await;
+    assert_eq!(seen.take(), ["default/a"]);
+    f.merge(&boats, "a", json!({"spec": {"oars": 4}})).await;
+    f.settle().await;
+    assert_eq!(seen.take(), ["default/a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn trigger_enqueues_keys_from_outside() {
+    let (f, seen, trigger) = (Fixture::new(), Seen::default(), Trigger::new());
+    trigger.send(key("early"));
+    trigger.send(key("early"));
+    f.run(
+        Controller::<Boat>::new("boat")
+            .triggered_by(&trigger)
+            .reconcile(record(&seen)),
+    );
+    f.settle().await;
+    assert_eq!(seen.take(), ["default/early"], "sent before the term, once");
+    trigger.send(key("late"));
+    f.settle().await;
+    assert_eq!(seen.take(), ["default/late"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn existing_object_is_resynced() {
+    let (f, seen) = (Fixture::new(), Seen::default());
+    f.boat("a").await;
+    f.run(
+        Controller::<Boat>::new("boat")
+            .resync(HOUR)
+            .reconcile(record(&seen)),
+    );
+    f.env.clock.sleep(3 * HOUR + SECOND).await;
+    assert_eq!(seen.take(), ["default/a"; 4]);
+    let boats = f.user.api::<Boat>();
+    let boat = boats.get(&key("a")).await.expect("an answer").expect("a boat");
+    assert!(boats.delete(&boat).await.expect("deleted"));
+    f.env.clock.sleep(5 * HOUR).await;
+    assert_eq!(seen.take().len(), 2, "for the deletion, and the resync that was due");
+}
+
+#[tokio::test(start_paused = true)]
+async fn finalizer_runs_cleanup_before_the_deletion() {
+    const FINALIZER: &str = "example.com/boat";
+    let (f, seen) = (Fixture::new(), Seen::default());
+    let boats = f.user.api::<Boat>();
+    let recorded = seen.clone();
+    f.run(
+        Controller::<Boat>::new("boat").reconcile(move |ctx: Context<Boat>| {
+            let (of_apply, of_cleanup) = (recorded.clone(), recorded.clone());
+            let apply = async move |ctx: Context<Boat>| {
+                let boat = ctx.object().expect("a boat");
+                assert!(boat.meta().has_finalizer(FINALIZER));
+                ctx.patch_status(&BoatStatus { ready: true }).await?;
+                of_apply.add("apply");
+                Ok::<_, ReconcileError>(Action::Done)
+            };
+            let cleanup = async move |_: Context<Boat>| {
+                of_cleanup.add("cleanup");
+                // The outside system needs two calls.
+                let calls = of_cleanup.count("cleanup");
+                Ok(if calls < 2 {
+                    Action::RequeueAfter(SECOND)
+                } else {
+                    Action::Done
+                })
+            };
+            ctx.with_finalizer(FINALIZER, apply, cleanup)
+        }),
+    );
+    f.boat("a").await;
+    f.settle().await;
+    let boat = boats.get(&key("a")).await.expect("an answer").expect("a boat");
+    assert_eq!(boat.status, Some(BoatStatus { ready: true }));
+    assert!(seen.take().iter().all(|it| it == "apply"));
+    assert!(boats.delete(&boat).await.expect("deleted"));
+    let terminating = boats
+        .get(&key("a"))
+        .await
+        .expect("an answer")
+        .expect("it has a finalizer");
+    assert!(terminating.metadata.deletion_timestamp.is_some());
+    f.env.clock.sleep(5 * SECOND).await;
+    assert_eq!(seen.take(), ["cleanup", "cleanup"]);
+    assert!(boats.get(&key("a")).await.expect("an answer").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_is_recorded_about_the_object() {
+    let f = Fixture::new();
+    f.run(
+        Controller::<Boat>::new("boat").reconcile(async |ctx: Context<Boat>| {
+            ctx.event(EventType::Warning, "Leaking", "The boat has a leak.");
+            Ok::<_, ReconcileError>(Action::Done)
+        }),
+    );
+    f.boat("a").await;
+    f.settle().await;
+    let events = f.user.api::<Event>();
+    let events: Vec<Event> = futures_util::TryStreamExt::try_collect(
+        events.list("default", coxswain_manager::client::ListQuery::default()),
+    )
+    .await
+    .expect("a list");
+    let [event] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(event.reason.as_deref(), Some("Leaking"));
+    assert_eq!(event.involved_object.kind.as_deref(), Some("Boat"));
+    assert_eq!(event.reporting_component.as_deref(), Some("boat"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn undecodable_object_is_not_reconciled() {
+    // The CRD allows values that the type does not.
+    let mut crd = serde_json::to_value(Boat::crd()).expect("a CRD");
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let (f, seen) = (Fixture::with_crds(&crd.to_string()), Seen::default());
+    let boats = Resource::of::<Boat>();
+    let boat = |name: &str, oars: Value| json!({"apiVersion": "example.com/v1", "kind": "Boat", "metadata": {"name": name}, "spec": {"oars": oars}});
+    f.create(&boats, boat("bad", json!("many"))).await;
+    f.create(&boats, boat("good", json!(8))).await;
+    f.run(
+        Controller::<Boat>::new("boat")
+            .watches::<ConfigMap>(|map| vec![key(&map.name_any())])
+            .reconcile(record(&seen)),
+    );
+    f.settle().await;
+    assert_eq!(seen.take(), ["default/good"]);
+    f.map(json!({"name": "bad"})).await;
+    f.settle().await;
+    assert_eq!(
+        seen.take(),
+        [""; 0],
+        "it exists, so it is not reconciled as deleted"
+    );
+    f.merge(&boats, "bad", json!({"spec": {"oars": 8}})).await;
+    f.settle().await;
+    assert_eq!(seen.take(), ["default/bad"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_waits_for_a_kind_that_is_not_served() {
+    let (f, seen) = (Fixture::with_crds(""), Seen::default());
+    f.run(Controller::<Boat>::new("boat").reconcile(record(&seen)));
+    f.env.clock.sleep(HOUR).await;
+    let crd = serde_json::to_value(Boat::crd()).expect("a CRD");
+    let crds = Resource::cluster(
+        "apiextensions.k8s.io",
+        "v1",
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+    );
+    let created = f.user.create::<Value>(&crds, "", crd.to_string().into());
+    created.await.expect("created");
+    f.env.clock.sleep(10 * SECOND).await;
+    f.boat("a").await;
+    f.env.clock.sleep(10 * SECOND).await;
+    assert_eq!(seen.take(), ["default/a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_controllers_of_one_name_are_rejected() {
+    let (f, seen) = (Fixture::new(), Seen::default());
+    let controller = || Controller::<Boat>::new("boat").reconcile(record(&seen));
+    let manager = Manager::builder("test")
+        .controller(controller())
+        .controller(controller());
+    let ended = manager
+        .run_with(&f.env, f.transport.clone(), CancellationToken::new())
+        .await;
+    assert!(
+        matches!(&ended, Err(RunError::Controller(ControllerError::SameName { name })) if name == "boat"),
+        "{ended:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn huge_requeue_time_does_not_loop() {
+    let (f, seen) = (Fixture::new(), Seen::default());
+    f.boat("a").await;
+    let recorded = seen.clone();
+    f.run(
+        Controller::<Boat>::new("boat").reconcile(move |ctx: Context<Boat>| {
+            recorded.add(ctx.key());
+            std::future::ready(Ok::<_, ReconcileError>(Action::RequeueAfter(Duration::MAX)))
+        }),
+    );
+    f.env.clock.sleep(24 * HOUR).await;
+    assert_eq!(seen.take(), ["default/a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_managers_without_election_conflict_at_conditional_writes() {
+    let f = Fixture::new();
+    let ready = async |ctx: Context<Boat>| {
+        ctx.patch_status(&BoatStatus { ready: true }).await?;
+        Ok::<_, ReconcileError>(Action::Done)
+    };
+    for _ in 0..2 {
+        f.run(Controller::<Boat>::new("boat").reconcile(ready));
+    }
+    f.settle().await;
+    f.boat("a").await;
+    f.env.clock.sleep(10 * SECOND).await;
+    let boat = f
+        .user
+        .api::<Boat>()
+        .get(&key("a"))
+        .await
+        .expect("an answer")
+        .expect("a boat");
+    assert_eq!(boat.status, Some(BoatStatus { ready: true }));
+    f.faults.forget();
+    f.env.clock.sleep(HOUR).await;
+    assert_eq!(f.faults.count(&Matcher::writes()), 0, "both agree");
+    drop(f.tasks);
+}
