@@ -8,14 +8,15 @@
 //! - An object that cannot be decoded is reported as [`Lookup::Undecodable`], counted, and never treated as deleted.
 //! - The cache of a resource that is not served or forbidden waits for it without affecting other caches.
 //!
-//! The path of a change: `reflector` (list and watch) → `wire` (decode) → `shared_store` (lock) → `store` (diff, `index`)
-//! → [`Delta`] → [`Subscription`]. [`Caches`] creates the caches, [`PendingWrites`] implements read-your-writes, and
+//! The path of a change: `reflector` (list and watch) → `informer` (all projections of the resource) → `wire` (decode) →
+//! `shared_store` (lock) → `store` (diff, `index`) → [`Delta`] → [`Subscription`]. [`Caches`] creates the caches, [`PendingWrites`] implements read-your-writes, and
 //! `barrier` lets a new leader catch up.
 
 mod barrier;
 mod caches;
 mod delta;
 mod index;
+mod informer;
 mod metrics;
 mod pending_writes;
 mod reflector;
@@ -43,70 +44,76 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::shared_store::{AnyCache, SharedStore};
+use self::informer::Informer;
+use self::shared_store::{AnyStore, SharedStore};
 use self::store::Store;
 use tokio::sync::watch;
 
 use crate::object::{Key, MetaObject, Object, Resource, Uid, Version};
 
 /// The cache of one resource in one projection. Clones share it.
-#[derive(Debug)]
-pub struct Cache<T>(Arc<SharedStore<T>>);
+pub struct Cache<T> {
+    informer: Arc<Informer>,
+    store: Arc<SharedStore<T>>,
+}
 
 /// The metadata in the cache of one resource, in any projection. Clones share it.
 ///
 /// It has only the annotations that the projection of the cache keeps.
 #[derive(Clone)]
-pub struct MetaCache(Arc<dyn AnyCache>);
+pub struct MetaCache {
+    informer: Arc<Informer>,
+    store: Arc<dyn AnyStore>,
+}
 
 impl<T: Object> Cache<T> {
     /// Looks an object up by its key.
     #[must_use]
     pub fn get(&self, key: &Key) -> Lookup<T> {
-        self.0.read(|store| store.get(key))
+        self.store.read(|store| store.get(key))
     }
 
     /// Returns the objects of a namespace, ordered by name.
     #[must_use]
     pub fn list_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
-        self.0.read(|store| store.in_namespace(namespace))
+        self.store.read(|store| store.in_namespace(namespace))
     }
 
     /// Returns the objects whose controller has this uid.
     #[must_use]
     pub fn by_owner(&self, owner: &Uid) -> Vec<Arc<T>> {
-        self.0.read(|store| store.owned(owner))
+        self.store.read(|store| store.owned(owner))
     }
 
     /// Returns the objects of a namespace without a controller, ordered by name. Slow unless they are
     /// [indexed](Object::INDEX_UNMANAGED).
     #[must_use]
     pub fn unmanaged(&self, namespace: &str) -> Vec<Arc<T>> {
-        self.0.read(|store| store.unmanaged(namespace))
+        self.store.read(|store| store.unmanaged(namespace))
     }
 
     /// Returns the objects with this value of a label. Slow unless the label is indexed: see [`Caches::of_labels`].
     #[must_use]
     pub fn by_label(&self, label: &str, value: &str) -> Vec<Arc<T>> {
-        self.0.read(|store| store.labelled(label, value))
+        self.store.read(|store| store.labelled(label, value))
     }
 
     /// Returns all objects, ordered by namespace and name.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<T>> {
-        self.0.read(|store| store.iter().cloned().collect())
+        self.store.read(|store| store.iter().cloned().collect())
     }
 
     /// Returns the keys of the objects that could not be decoded.
     #[must_use]
     pub fn undecodable(&self) -> Vec<Key> {
-        self.0.read(|store| store.undecodable().cloned().collect())
+        self.store.read(|store| store.undecodable().collect())
     }
 
     /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.read(Store::len)
+        self.store.read(Store::len)
     }
 
     /// Returns true if there are no objects.
@@ -118,62 +125,62 @@ impl<T: Object> Cache<T> {
     /// Returns the resourceVersion that the cache has reached; none before it is synced.
     #[must_use]
     pub fn version(&self) -> Version {
-        self.0.version()
+        self.store.version()
     }
 
     /// Returns true once the first list is complete.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.0.is_synced()
+        self.store.is_synced()
     }
 
     /// Waits until the first list is complete.
     pub async fn synced(&self) {
-        until(&*self.0, || self.is_synced()).await;
+        until(&self.informer, || self.is_synced()).await;
     }
 
     /// Subscribes to the current state, as initial adds, and to all later changes, without a gap or a repetition.
     #[must_use]
     pub fn subscribe(&self) -> Subscription<T> {
-        self.0.subscribe()
+        self.store.subscribe()
     }
 
     /// Requests a relist.
     pub fn relist(&self) {
-        self.0.relist();
+        self.informer.relist();
     }
 
     #[expect(missing_docs, reason = "plain accessor")]
     #[must_use]
     pub fn resource(&self) -> &Resource {
-        &self.0.resource
+        &self.informer.resource
     }
 
     /// Returns the status of the list and watch.
     #[must_use]
     pub fn status(&self) -> Status {
-        self.0.status_of_all()
+        self.informer.status_of_all()
     }
 
     /// Returns the time since the list and watch last worked: since an event, a bookmark, a list, or the opening of a watch.
     /// Before the first one, the time since the cache was created. None while the API server does not serve the resource.
     #[must_use]
     pub fn silence(&self) -> Option<Duration> {
-        self.0.silence()
+        self.informer.silence()
     }
 
     /// Returns true if the API server did not serve the resource at the last request. All cached objects may be deleted, so
     /// controllers must not act on them.
     #[must_use]
     pub fn is_unserved(&self) -> bool {
-        self.0.is_unserved()
+        self.informer.is_unserved()
     }
 
     /// Returns true if the scope includes all objects of the resource. Otherwise, a delete may only mean that an object has
     /// left the scope.
     #[must_use]
     pub fn includes_all(&self) -> bool {
-        self.0.includes_all()
+        self.informer.includes_all
     }
 }
 
@@ -181,78 +188,87 @@ impl MetaCache {
     /// Looks an object up by its key.
     #[must_use]
     pub fn get(&self, key: &Key) -> Lookup<MetaObject> {
-        self.0.get_meta(key)
+        self.store.get_meta(key)
     }
 
     /// Returns all objects, ordered by namespace and name.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<MetaObject>> {
-        self.0.all_meta()
+        self.store.all_meta()
     }
 
     /// See [`Cache::version`].
     #[must_use]
     pub fn version(&self) -> Version {
-        self.0.version()
+        self.store.version()
     }
 
     /// See [`Cache::is_synced`].
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.0.is_synced()
+        self.store.is_synced()
     }
 
     /// See [`Cache::synced`].
     pub async fn synced(&self) {
-        until(&*self.0, || self.is_synced()).await;
+        until(&self.informer, || self.is_synced()).await;
     }
 
     /// See [`Cache::subscribe`].
     #[must_use]
     pub fn subscribe(&self) -> Subscription<MetaObject> {
-        self.0.subscribe_meta()
+        self.store.subscribe_meta()
     }
 
     /// See [`Cache::relist`].
     pub fn relist(&self) {
-        self.0.relist();
+        self.informer.relist();
     }
 
     /// Notifies of each change of the cache or its status, after the subscribers received it.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
-        self.0.changes()
+        self.informer.changes()
     }
 
     #[expect(missing_docs, reason = "plain accessor")]
     #[must_use]
     pub fn resource(&self) -> &Resource {
-        self.0.resource()
+        &self.informer.resource
     }
 
     /// Returns the status of the list and watch.
     #[must_use]
     pub fn status(&self) -> Status {
-        self.0.status_of_all()
+        self.informer.status_of_all()
     }
 
     /// See [`Cache::silence`].
     #[must_use]
     pub fn silence(&self) -> Option<Duration> {
-        self.0.silence()
+        self.informer.silence()
     }
 
     /// See [`Cache::includes_all`].
     #[must_use]
     pub fn includes_all(&self) -> bool {
-        self.0.includes_all()
+        self.informer.includes_all
     }
 }
 
 // Not derived: that would require `T: Clone`.
 impl<T> Clone for Cache<T> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self {
+            informer: Arc::clone(&self.informer),
+            store: Arc::clone(&self.store),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Cache<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Cache").field(&self.informer.resource).finish()
     }
 }
 
@@ -263,19 +279,19 @@ impl fmt::Debug for MetaCache {
 }
 
 /// Waits until `condition` holds, which is evaluated at each change of the cache. Cancel safe.
-async fn until(cache: &dyn AnyCache, condition: impl Fn() -> bool) {
-    until_some(cache, || condition().then_some(())).await;
+async fn until(informer: &Informer, condition: impl Fn() -> bool) {
+    until_some(informer, || condition().then_some(())).await;
 }
 
 /// Waits until `find` returns something, which is called at each change of the cache. Cancel safe.
-async fn until_some<R>(cache: &dyn AnyCache, find: impl Fn() -> Option<R>) -> R {
+async fn until_some<R>(informer: &Informer, find: impl Fn() -> Option<R>) -> R {
     // Before the first call, or a change in between would be missed.
-    let mut changes = cache.changes();
+    let mut changes = informer.changes();
     loop {
         if let Some(found) = find() {
             return found;
         }
-        // The cache owns the sender.
+        // The informer owns the sender.
         let _ = changes.changed().await;
     }
 }

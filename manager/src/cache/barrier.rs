@@ -1,13 +1,13 @@
 //! The barrier of a new leader: it waits until its caches include the last writes of the previous leader.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::shared_store::AnyCache;
+use super::informer::Informer;
 use super::status::Status;
+use super::store::Partition;
 use super::{Caches, MetaCache, until, until_some, wire};
 use crate::client::{ListQuery, View};
 use crate::env::Clock;
@@ -19,14 +19,14 @@ const WATCH_TIMEOUT: Duration = Duration::from_millis(250);
 impl MetaCache {
     /// Waits until the cache has reached `version`. Requests a relist if the watch takes longer than `timeout`. Cancel safe.
     pub async fn reach(&self, version: &Version, timeout: Duration, clock: &Clock) {
-        let cache = &self.0;
-        let partitions = (0..cache.namespaces().len()).map(|partition| async move {
+        let informer = &self.informer;
+        let partitions = informer.partitions().map(|partition| async move {
             // A list that starts later includes everything.
-            let lists = cache.lists_started(partition);
-            let reached = || cache.has_caught_up(partition, version, lists);
-            if clock.timeout(timeout, until(&**cache, reached)).await.is_none() {
-                cache.relist_partition(partition);
-                until(&**cache, reached).await;
+            let lists = informer.lists_started(partition);
+            let reached = || informer.has_caught_up(partition, version, lists);
+            if clock.timeout(timeout, until(informer, reached)).await.is_none() {
+                informer.relist_partition(partition);
+                until(informer, reached).await;
             }
         });
         join_all(partitions).await;
@@ -41,17 +41,16 @@ impl Caches {
     /// leader left it. For other resources the API server is asked. Returns the resources that are not served or forbidden,
     /// which it does not wait for. Cancel safe.
     pub async fn catch_up(&self, known: &BTreeMap<String, Version>) -> Vec<(Resource, Status)> {
-        let required: Vec<_> = { self.entries().into_iter() }
-            .filter(|(_, required)| *required)
-            .collect();
-        let caught_up = required.iter().map(|(cache, _)| async move {
-            let version = known.get(&cache.resource().to_string());
-            let partitions = 0..cache.namespaces().len();
+        let informers = self.informers();
+        let required = informers.iter().filter(|it| it.is_required());
+        let caught_up = required.map(|informer| async move {
+            let version = known.get(&informer.resource.to_string());
+            let partitions = informer.partitions();
             let partitions =
-                partitions.map(|partition| self.catch_up_partition(cache, partition, version.cloned()));
+                partitions.map(|partition| self.catch_up_partition(informer, partition, version.cloned()));
             let statuses = join_all(partitions).await;
             let waiting = statuses.into_iter().flatten().next()?;
-            Some((cache.resource().clone(), waiting))
+            Some((informer.resource.clone(), waiting))
         });
         join_all(caught_up).await.into_iter().flatten().collect()
     }
@@ -59,22 +58,25 @@ impl Caches {
     /// Returns the status if the partition is unavailable, none once it has caught up.
     async fn catch_up_partition(
         &self,
-        cache: &Arc<dyn AnyCache>,
-        partition: usize,
+        informer: &Informer,
+        partition: Partition,
         version: Option<Version>,
     ) -> Option<Status> {
         // A list that starts later includes everything.
-        let lists = cache.lists_started(partition);
+        let lists = informer.lists_started(partition);
         let target = match version {
             Some(version) => version,
-            None => self.current_version(cache, partition).await.unwrap_or_default(),
+            None => self
+                .current_version(informer, partition)
+                .await
+                .unwrap_or_default(),
         };
         // Both in one evaluation: the status may change at any time.
         let done = || {
-            if cache.has_caught_up(partition, &target, lists) {
+            if informer.has_caught_up(partition, &target, lists) {
                 return Some(None);
             }
-            let status = cache.status(partition);
+            let status = informer.status(partition);
             status.is_unavailable().then_some(Some(status))
         };
         let timeout = if target.is_none() {
@@ -83,24 +85,24 @@ impl Caches {
             WATCH_TIMEOUT
         };
         let clock = &self.env().clock;
-        if let Some(status) = clock.timeout(timeout, until_some(&**cache, done)).await {
+        if let Some(status) = clock.timeout(timeout, until_some(informer, done)).await {
             return status;
         }
-        cache.relist_partition(partition);
-        until_some(&**cache, done).await
+        informer.relist_partition(partition);
+        until_some(informer, done).await
     }
 
     /// Returns the current resourceVersion on the API server, if it can be read.
-    async fn current_version(&self, cache: &Arc<dyn AnyCache>, partition: usize) -> Option<Version> {
+    async fn current_version(&self, informer: &Informer, partition: Partition) -> Option<Version> {
         let query = ListQuery {
             label_selector: self.scope().label_selector.clone(),
             limit: 1,
             ..ListQuery::default()
         };
-        let namespace = &cache.namespaces()[partition];
+        let namespace = informer.namespace(partition);
         let listed = self
             .client()
-            .list(cache.resource(), namespace, &query, View::Metadata)
+            .list(&informer.resource, namespace, &query, View::Metadata)
             .await;
         wire::list_version(&listed.ok()?).ok()
     }

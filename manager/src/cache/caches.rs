@@ -1,26 +1,29 @@
 //! The caches of a manager. Each is created by the first request for it, and shared by all later ones.
 
-use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt as _;
 use prometheus::Registry;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 
+use super::informer::Informer;
 use super::metrics::{CacheCollector, CacheMetrics, CacheStats};
 use super::pending_writes::{CachePosition, CachePositions};
 use super::reflector::Reflector;
 use super::scope::Scope;
-use super::shared_store::{AnyCache, SharedStore};
 use super::status::Status;
 use super::{Cache, MetaCache, until};
-use crate::client::{Reader, View};
+use crate::client::Reader;
 use crate::env::Env;
-use crate::object::{Key, Kind, MetaObject, Object, Resource, Text, Uid, Version};
+use crate::object::{Key, Kind, MetaObject, Object, Resource, Uid, Version};
+
+/// The number of lists at once. Each holds a page, which takes about 2 MiB for whole pods, so that all take about 32 MiB.
+/// Extension API servers serve fewer resources: one that does not respond does not delay the lists of others.
+const LISTS_MAX: usize = 16;
 
 /// The error of creating caches.
 #[derive(Debug, thiserror::Error)]
@@ -40,29 +43,28 @@ struct Inner {
     scope: Scope,
     series: CacheMetrics,
     registry: Registry,
-    caches: Arc<CacheMap>,
+    informers: Arc<InformerMap>,
+    /// Bounds the concurrent lists.
+    lists: Arc<Semaphore>,
     /// The resource whose reflector panicked.
     failed: watch::Sender<Option<Resource>>,
 }
 
-/// The caches by resource and projection.
-type CacheMap = Mutex<ByResource>;
-type ByResource = BTreeMap<Resource, BTreeMap<TypeId, Entry>>;
+/// The informers by resource.
+type InformerMap = Mutex<BTreeMap<Resource, Running>>;
 
-struct Entry {
-    cache: Arc<dyn AnyCache>,
-    /// It was requested by [`Caches::of`], not only by [`Caches::metadata`].
-    required: bool,
+struct Running {
+    informer: Arc<Informer>,
     reflectors: Vec<AbortHandle>,
 }
 
-/// The status of one cache.
+/// The status of the caches of one resource.
 #[derive(Debug)]
 pub(crate) struct CacheSummary {
     pub(crate) resource: Resource,
     pub(crate) status: Status,
     pub(crate) synced: bool,
-    /// A controller depends on it, beyond its metadata.
+    /// A controller depends on them, beyond their metadata.
     pub(crate) required: bool,
     pub(crate) stats: CacheStats,
 }
@@ -82,10 +84,10 @@ impl Caches {
         registry: &Registry,
     ) -> Result<Self, CacheError> {
         let series = CacheMetrics::new(manager)?;
-        let caches: Arc<CacheMap> = Arc::default();
-        let scraped = Arc::clone(&caches);
+        let informers: Arc<InformerMap> = Arc::default();
+        let scraped = Arc::clone(&informers);
         let stats = move || {
-            let stats = |cache: Arc<dyn AnyCache>| (cache.resource().clone(), cache.stats());
+            let stats = |informer: Arc<Informer>| (informer.resource.clone(), informer.stats());
             all(&scraped).into_iter().map(stats).collect()
         };
         registry.register(Box::new(CacheCollector {
@@ -98,12 +100,14 @@ impl Caches {
             scope,
             series,
             registry: registry.clone(),
-            caches,
+            informers,
+            lists: Arc::new(Semaphore::new(LISTS_MAX)),
             failed: watch::Sender::new(None),
         })))
     }
 
-    /// Returns the cache of a resource in a projection. The first call starts its list and watch.
+    /// Returns the cache of a resource in a projection. All projections of a resource share one list and watch, which the
+    /// first call starts. A projection that is requested later is synced by a relist.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -127,64 +131,62 @@ impl Caches {
     /// Outside a tokio runtime.
     #[must_use]
     pub fn of_labels<T: Object>(&self, resource: &Resource, labels: &[&str]) -> Cache<T> {
-        Cache(self.cache(resource, labels, true))
+        let (informer, store) = self.informer(resource, |informer| informer.store(true));
+        store.index(labels);
+        Cache { informer, store }
     }
 
-    /// Returns the metadata of a resource, from an existing cache in any projection or from a metadata-only cache. Call
-    /// [`Caches::of`] first where both are needed, or there will be two caches. The manager becomes ready and leads without
-    /// waiting for metadata-only caches.
+    /// Returns the metadata of a resource, from an existing cache in any projection or from a metadata-only cache. Without
+    /// another projection, the resource is listed and watched as `PartialObjectMetadata`. The manager becomes ready and leads
+    /// without waiting for metadata-only caches.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     #[must_use]
     pub fn metadata(&self, resource: &Resource) -> MetaCache {
-        let known = self.caches_of(resource).into_iter().next();
-        MetaCache(known.unwrap_or_else(|| self.cache::<MetaObject>(resource, &[], false)))
+        let (informer, store) = self.informer(resource, |informer| {
+            let known = informer.any_store();
+            known.unwrap_or_else(|| informer.store::<MetaObject>(false))
+        });
+        MetaCache { informer, store }
     }
 
-    /// Stops the metadata-only cache of a resource that is no longer served. Its handles receive no more changes, and its
+    /// Drops the metadata-only cache of a resource that is no longer served. Its handles receive no more changes, and its
     /// memory is freed with the last handle. A later request creates a new cache. Caches of [`Caches::of`] are not affected.
     pub fn forget_metadata(&self, resource: &Resource) {
         // A concurrent scrape would recreate the metrics.
         let _scraping = self.0.series.scraping();
-        let mut caches = lock(&self.0.caches);
-        let Some(projections) = caches.get_mut(resource) else {
-            return;
-        };
-        let id = TypeId::of::<MetaObject>();
-        if projections.get(&id).is_none_or(|kept| kept.required) {
+        let mut informers = lock(&self.0.informers);
+        let running = informers.get(resource);
+        if running.is_none_or(|running| !running.informer.forget_metadata()) {
             return;
         }
-        let forgotten = projections.remove(&id);
-        for reflector in forgotten.into_iter().flat_map(|kept| kept.reflectors) {
-            reflector.abort();
+        if let Some(running) = informers.remove(resource) {
+            running.reflectors.iter().for_each(AbortHandle::abort);
         }
-        if projections.is_empty() {
-            caches.remove(resource);
-            self.0.series.forget(resource);
-        }
+        self.0.series.forget(resource);
     }
 
     /// Waits until all caches that exist now are synced.
     pub async fn synced(&self) {
-        for cache in all(&self.0.caches) {
-            until(&*cache, || cache.is_synced()).await;
+        for informer in self.informers() {
+            until(&informer, || informer.is_synced()).await;
         }
     }
 
-    /// Returns the status of each cache, ordered by resource.
+    /// Returns the status of each cached resource, ordered by resource.
     #[must_use]
     pub fn statuses(&self) -> Vec<(Resource, Status)> {
-        let caches = all(&self.0.caches).into_iter();
-        caches
-            .map(|cache| (cache.resource().clone(), cache.status_of_all()))
+        let informers = self.informers().into_iter();
+        informers
+            .map(|informer| (informer.resource.clone(), informer.status_of_all()))
             .collect()
     }
 
     /// Returns true if all caches of a resource are synced. They may be stale.
     #[must_use]
     pub fn is_synced(&self, resource: &Resource) -> bool {
-        self.caches_of(resource).iter().all(|cache| cache.is_synced())
+        self.known(resource).is_none_or(|informer| informer.is_synced())
     }
 
     /// Returns true if the scope includes all objects of all resources.
@@ -196,8 +198,8 @@ impl Caches {
 
     /// Requests a relist of a resource, if it is cached.
     pub fn relist(&self, resource: &Resource) {
-        for cache in self.caches_of(resource) {
-            cache.relist();
+        if let Some(informer) = self.known(resource) {
+            informer.relist();
         }
     }
 
@@ -217,17 +219,18 @@ impl Caches {
         }
     }
 
-    /// Returns a summary of each cache, ordered by resource.
+    /// Returns a summary of the caches of each resource, ordered by resource.
     pub(crate) fn summaries(&self) -> Vec<CacheSummary> {
-        let kept = self.entries().into_iter();
-        kept.map(|(cache, required)| CacheSummary {
-            resource: cache.resource().clone(),
-            status: cache.status_of_all(),
-            synced: cache.is_synced(),
-            required,
-            stats: cache.stats(),
-        })
-        .collect()
+        let informers = self.informers().into_iter();
+        informers
+            .map(|informer| CacheSummary {
+                resource: informer.resource.clone(),
+                status: informer.status_of_all(),
+                synced: informer.is_synced(),
+                required: informer.is_required(),
+                stats: informer.stats(),
+            })
+            .collect()
     }
 
     pub(super) fn client(&self) -> &Reader {
@@ -242,71 +245,56 @@ impl Caches {
         &self.0.scope
     }
 
-    fn caches_of(&self, resource: &Resource) -> Vec<Arc<dyn AnyCache>> {
-        let caches = lock(&self.0.caches);
-        let projections = caches.get(resource).into_iter().flat_map(BTreeMap::values);
-        projections.map(|kept| Arc::clone(&kept.cache)).collect()
+    /// Returns the informers of all resources.
+    pub(super) fn informers(&self) -> Vec<Arc<Informer>> {
+        all(&self.0.informers)
     }
 
-    /// Returns all caches, each with whether it is required.
-    pub(super) fn entries(&self) -> Vec<(Arc<dyn AnyCache>, bool)> {
-        let caches = lock(&self.0.caches);
-        let kept = caches.values().flat_map(BTreeMap::values);
-        kept.map(|kept| (Arc::clone(&kept.cache), kept.required))
-            .collect()
+    fn known(&self, resource: &Resource) -> Option<Arc<Informer>> {
+        let informers = lock(&self.0.informers);
+        informers
+            .get(resource)
+            .map(|running| Arc::clone(&running.informer))
     }
 
-    fn cache<T: Object>(&self, resource: &Resource, labels: &[&str], required: bool) -> Arc<SharedStore<T>> {
-        let mut caches = lock(&self.0.caches);
-        let id = TypeId::of::<T>();
-        if let Some(known) = caches.get_mut(resource).and_then(|it| it.get_mut(&id))
-            && let Ok(shared) = Arc::clone(&known.cache).any().downcast::<SharedStore<T>>()
-        {
-            known.required |= required;
-            shared.index(labels);
-            return shared;
+    /// Returns the informer of a resource with the store that `store` takes from it. Starts the reflectors of a new informer.
+    fn informer<S>(&self, resource: &Resource, store: impl FnOnce(&Informer) -> S) -> (Arc<Informer>, S) {
+        let mut informers = lock(&self.0.informers);
+        if let Some(Running { informer, .. }) = informers.get(resource) {
+            return (Arc::clone(informer), store(informer));
         }
-        let (shared, reflectors) = self.start::<T>(resource, labels);
-        let entry = Entry {
-            cache: Arc::clone(&shared) as _,
-            required,
-            reflectors,
+        let Inner {
+            env, scope, series, ..
+        } = &*self.0;
+        let informer = Arc::new(Informer::new(
+            resource,
+            scope.partitions(resource),
+            scope.includes_all(resource),
+            &env.clock,
+            series.counters(resource),
+        ));
+        // The first list includes it.
+        let store = store(&informer);
+        let running = Running {
+            informer: Arc::clone(&informer),
+            reflectors: self.start(&informer),
         };
-        caches.entry(resource.clone()).or_default().insert(id, entry);
-        shared
+        informers.insert(resource.clone(), running);
+        (informer, store)
     }
 
-    fn start<T: Object>(
-        &self,
-        resource: &Resource,
-        labels: &[&str],
-    ) -> (Arc<SharedStore<T>>, Vec<AbortHandle>) {
+    fn start(&self, informer: &Arc<Informer>) -> Vec<AbortHandle> {
         let Inner {
             env,
             client,
             scope,
-            series,
+            lists,
             failed,
             ..
         } = &*self.0;
-        let namespaces = scope.partitions(resource);
-        let partitions = namespaces.len();
-        let shared = Arc::new(SharedStore::new(
-            resource,
-            namespaces,
-            scope.includes_all(resource),
-            labels.iter().map(|label| Text::from(*label)),
-            &env.clock,
-            series.counters(resource),
-        ));
-        let view = if TypeId::of::<T>() == TypeId::of::<MetaObject>() {
-            View::Metadata
-        } else {
-            View::Full
-        };
-        let reflectors = (0..partitions).map(|partition| {
-            let reflector = Reflector::new(env, client, view, &scope.label_selector, &shared, partition);
-            let (failed, resource) = (failed.clone(), resource.clone());
+        let start = |partition| {
+            let reflector = Reflector::new(env, client, lists, &scope.label_selector, informer, partition);
+            let (failed, resource) = (failed.clone(), informer.resource.clone());
             let reflector = env.tasks.spawn(async move {
                 // The panic hook logs the panic.
                 if AssertUnwindSafe(reflector.run()).catch_unwind().await.is_err() {
@@ -314,31 +302,18 @@ impl Caches {
                 }
             });
             reflector.abort_handle()
-        });
-        let reflectors = reflectors.collect();
-        (shared, reflectors)
+        };
+        informer.partitions().map(start).collect()
     }
 }
 
-/// Reports the oldest of several caches of one resource.
 impl CachePositions for Caches {
     fn position(&self, resource: &Resource) -> Option<CachePosition> {
-        let positions = self.caches_of(resource).into_iter().map(|cache| cache.position());
-        positions.reduce(|a, b| CachePosition {
-            version: least(a.version, b.version),
-            epoch: a.epoch + b.epoch,
-            list_started_at: a.list_started_at.min(b.list_started_at),
-        })
+        Some(self.known(resource)?.position())
     }
 
     fn identity(&self, resource: &Resource, object: &Key) -> Option<(Uid, Version)> {
-        let caches = self.caches_of(resource).into_iter();
-        let held: Option<Vec<_>> = caches.map(|cache| cache.identity(object)).collect();
-        // If the uids differ, one of the caches is stale.
-        held?.into_iter().map(Some).reduce(|a, b| match (a?, b?) {
-            (a, b) if a.0 == b.0 => Some((a.0, least(a.1, b.1))),
-            _ => None,
-        })?
+        self.known(resource)?.identity(object)
     }
 }
 
@@ -359,24 +334,13 @@ impl fmt::Debug for Caches {
     }
 }
 
-fn least(a: Version, b: Version) -> Version {
-    if a.has_reached(&b) {
-        b
-    } else if b.has_reached(&a) || a == b {
-        a
-    } else {
-        Version::none()
-    }
+fn all(informers: &InformerMap) -> Vec<Arc<Informer>> {
+    let informers = lock(informers);
+    informers.values().map(|it| Arc::clone(&it.informer)).collect()
 }
 
-fn all(caches: &CacheMap) -> Vec<Arc<dyn AnyCache>> {
-    let caches = lock(caches);
-    let kept = caches.values().flat_map(BTreeMap::values);
-    kept.map(|kept| Arc::clone(&kept.cache)).collect()
-}
-
-fn lock(caches: &CacheMap) -> std::sync::MutexGuard<'_, ByResource> {
-    caches.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(informers: &InformerMap) -> MutexGuard<'_, BTreeMap<Resource, Running>> {
+    informers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -398,11 +362,11 @@ mod tests {
         let client = transport.expect("a transport").reader("test", None);
         let caches = Caches::new(&env, client, Scope::default(), &registry).expect("caches");
         let pods = Resource::namespaced("", "v1", "pods", "Pod");
-        let Cache(first) = caches.of_labels::<MetaObject>(&pods, &["app"]);
-        let indexed = |label: &str| first.read(|store| store.has_index(label));
+        let first = caches.of_labels::<MetaObject>(&pods, &["app"]);
+        let indexed = |label: &str| first.store.read(|store| store.has_index(label));
         assert!(indexed("app") && !indexed("tier"));
-        let Cache(later) = caches.of_labels::<MetaObject>(&pods, &["tier"]);
-        assert!(Arc::ptr_eq(&first, &later), "one cache");
+        let later = caches.of_labels::<MetaObject>(&pods, &["tier"]);
+        assert!(Arc::ptr_eq(&first.store, &later.store), "one cache");
         assert!(indexed("app") && indexed("tier"));
     }
 }

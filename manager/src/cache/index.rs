@@ -33,14 +33,14 @@ impl Indexes {
     }
 
     /// Adds a label index of these objects, unless the label is indexed.
-    pub(super) fn add<'a>(&mut self, label: Text, objects: impl Iterator<Item = (&'a Key, &'a Meta)>) {
+    pub(super) fn add<'a>(&mut self, label: Text, objects: impl Iterator<Item = &'a Meta>) {
         if self.has(&label) {
             return;
         }
         let mut values: BTreeMap<Text, BTreeSet<Key>> = BTreeMap::new();
-        for (key, meta) in objects {
+        for meta in objects {
             if let Some(value) = meta.labels.get(&label) {
-                values.entry(value.clone()).or_default().insert(key.clone());
+                values.entry(value.clone()).or_default().insert(meta.key());
             }
         }
         self.labelled.insert(label, values);

@@ -1,8 +1,7 @@
 //! Cache metrics, with the labels of kube-controller-manager's `informer_*` metrics.
 //!
-//! Gauges are computed by a scrape. Several caches of one resource, in different projections, are reported as one.
+//! Gauges are computed by a scrape. The caches of one resource, in different projections, are reported as one.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,8 +31,8 @@ pub(super) struct CacheMetrics {
     scraping: Arc<Mutex<()>>,
 }
 
-/// The statistics of a cache for its metrics.
-#[derive(Clone, Copy, Debug, Default)]
+/// The statistics of the caches of a resource for its metrics.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheStats {
     pub(crate) objects: usize,
     pub(crate) bytes: usize,
@@ -94,7 +93,7 @@ pub(super) struct Counters {
 /// The collector that the registry scrapes.
 pub(super) struct CacheCollector<F> {
     pub(super) series: CacheMetrics,
-    /// Returns the statistics of all caches.
+    /// Returns the statistics of each resource.
     pub(super) stats: F,
 }
 
@@ -245,21 +244,8 @@ impl<F: Fn() -> Vec<(Resource, CacheStats)> + Send + Sync> Collector for CacheCo
 
     fn collect(&self) -> Vec<MetricFamily> {
         let _scraping = self.series.scraping();
-        let mut resources: BTreeMap<Resource, CacheStats> = BTreeMap::new();
         for (resource, stats) in (self.stats)() {
-            let all = resources.entry(resource).or_insert(CacheStats {
-                version: stats.version,
-                ..CacheStats::default()
-            });
-            all.objects += stats.objects;
-            all.bytes += stats.bytes;
-            all.undecodable += stats.undecodable;
-            all.age = all.age.max(stats.age);
-            all.queued = all.queued.max(stats.queued);
-            all.version = all.version.min(stats.version);
-        }
-        for (resource, stats) in &resources {
-            self.series.set(resource, stats);
+            self.series.set(&resource, &stats);
         }
         self.series
             .all()

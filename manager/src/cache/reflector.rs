@@ -1,4 +1,4 @@
-//! The reflector lists and watches one partition of a cache, and writes it to the store.
+//! The reflector lists and watches one partition of a resource, and passes it to the informer.
 //!
 //! Each list is a quorum read, page by page; the watch starts at the version of the list. When a watch ends, it is reopened
 //! at the version that was reached. The reflector relists only if changes may have been missed: see [`error`].
@@ -17,19 +17,20 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 use self::crd::CrdWatch;
 use self::error::{Recovery, ReflectorError};
+use super::informer::{Informer, List, Unidentified};
 use super::metrics::RelistReason;
-use super::shared_store::{AnyCache as _, SharedStore, Unidentified};
 use super::status::Status;
-use super::wire::{self, Event, Item};
+use super::store::{Partition, Stale};
+use super::wire::{self, Event, RawItem};
 use crate::backoff::Backoff;
 use crate::client::{ListQuery, Reader, View, WatchQuery};
 use crate::env::{Env, later};
-use crate::object::{Object, Version};
+use crate::object::Version;
 use crate::trace::{self, Span, SpanKind};
 
 /// The minimum timeout of a watch. The maximum is twice as long, so that the watches of many clients do not end together.
@@ -48,17 +49,21 @@ const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 /// The backoff of a resource that is not served ends early if its definition changes, unless it is this short.
 const CRD_WATCH_MIN: Duration = Duration::from_millis(250);
 
-/// Lists and watches one partition of a cache.
-pub(super) struct Reflector<T: Object> {
+/// Lists and watches one partition of a resource.
+pub(super) struct Reflector {
     env: Env,
     client: Reader,
-    view: View,
+    /// Bounds the concurrent lists of all reflectors.
+    lists: Arc<Semaphore>,
     label_selector: String,
-    shared: Arc<SharedStore<T>>,
-    partition: usize,
+    informer: Arc<Informer>,
+    partition: Partition,
+    /// The representation in the last list, and in the watch that follows it.
+    view: View,
     /// None before the first failure.
     backoff: Option<Backoff>,
-    /// Watched while the resource is not served. None for metadata: its readers request only resources that are served.
+    /// Watched while the resource is not served, unless only its metadata is cached: the readers of metadata request only
+    /// resources that are served.
     crd: Option<CrdWatch>,
     /// The number of lists in a row that were older than the cache.
     older_lists: u32,
@@ -74,102 +79,102 @@ enum End {
     RelistRequested,
 }
 
-impl<T: Object> Reflector<T> {
+impl From<Stale> for ReflectorError {
+    fn from(stale: Stale) -> Self {
+        Self::Older {
+            shown: stale.offered,
+            reached: stale.reached,
+        }
+    }
+}
+
+impl Reflector {
     pub(super) fn new(
         env: &Env,
         client: &Reader,
-        view: View,
+        lists: &Arc<Semaphore>,
         label_selector: &str,
-        shared: &Arc<SharedStore<T>>,
-        partition: usize,
+        informer: &Arc<Informer>,
+        partition: Partition,
     ) -> Self {
         Self {
             env: env.clone(),
             client: client.clone(),
-            view,
+            lists: Arc::clone(lists),
             label_selector: label_selector.to_owned(),
-            shared: Arc::clone(shared),
+            informer: Arc::clone(informer),
             partition,
+            view: informer.view(),
             backoff: None,
-            crd: CrdWatch::of(&shared.resource).filter(|_| view == View::Full),
+            crd: CrdWatch::of(&informer.resource),
             older_lists: 0,
             first_event: None,
         }
     }
 
     pub(super) async fn run(mut self) -> Infallible {
-        let mut relist_requests = self.shared.relist_requests(self.partition);
+        let mut relist_requests = self.informer.relist_requests(self.partition);
         loop {
-            // Later requests are not satisfied by this list.
-            relist_requests.mark_unchanged();
-            let reason = match self.list().await {
+            let reason = match self.list(&mut relist_requests).await {
                 Ok(()) => self.follow(&mut relist_requests).await,
                 Err(error) => {
                     self.back_off(&error).await;
                     error.reason()
                 }
             };
-            self.shared.counters.relisted(reason);
+            self.informer.counters.relisted(reason);
         }
     }
 
-    /// Lists, and replaces the content of the store.
-    async fn list(&mut self) -> Result<(), ReflectorError> {
-        let start = self.shared.begin_list(self.partition);
-        let (version, items) = self.pages().await?;
-        let reached = self.shared.reached(self.partition);
-        let mut restored = false;
-        if is_older(&version, &reached) {
-            self.older_lists += 1;
-            self.shared.counters.older_lists.inc();
-            restored = self.older_lists >= OLDER_LISTS_MAX;
-            if !restored {
-                return Err(ReflectorError::Older {
-                    shown: version,
-                    reached,
-                });
-            }
-            tracing::error!(
-                resource = %self.shared.resource,
-                namespace = self.shared.namespace(self.partition),
-                %version,
-                %reached,
-                "Store of the API server was restored, rebuilding cache"
-            );
-            self.shared.counters.restores.inc();
-        }
-        self.older_lists = 0;
-        self.first_event = None;
-        self.shared
-            .replace(self.partition, items, version, start, restored);
-        Ok(())
-    }
-
-    /// Reads all pages of one list.
-    async fn pages(&self) -> Result<(Version, Vec<Item<T>>), ReflectorError> {
-        type Listed<T> = (Option<Version>, Vec<Item<T>>);
-        let add = |(version, items): &mut Listed<T>, body: &[u8]| {
-            let page = wire::page(body)?;
-            // The version is that of the first page: the watch shows later changes.
-            version.get_or_insert(page.version);
-            items.extend(page.items);
+    /// Lists, and replaces the content of the stores.
+    async fn list(&mut self, relist_requests: &mut watch::Receiver<()>) -> Result<(), ReflectorError> {
+        // The semaphore is never closed.
+        let _permit = self.lists.acquire().await;
+        // Later requests are not satisfied by this list.
+        relist_requests.mark_unchanged();
+        let start = self.informer.start_list(self.partition);
+        self.view = start.view;
+        let (informer, partition, older_lists) = (&self.informer, self.partition, &mut self.older_lists);
+        let add = |list: &mut Option<List>, body: &[u8]| {
+            let text = wire::text(body);
+            let page = wire::page(&text)?;
+            let list = match list {
+                Some(list) => list,
+                first => first.insert(match start.accept(partition, &page.version, false) {
+                    Ok(list) => list,
+                    Err(stale) => {
+                        *older_lists += 1;
+                        informer.counters.older_lists.inc();
+                        if *older_lists < OLDER_LISTS_MAX {
+                            return Err(stale.into());
+                        }
+                        tracing::error!(
+                            resource = %informer.resource,
+                            namespace = informer.namespace(partition),
+                            version = %stale.offered,
+                            reached = %stale.reached,
+                            "Store of the API server was restored, rebuilding cache"
+                        );
+                        start.accept(partition, &page.version, true)?
+                    }
+                }),
+            };
+            list.add(&page.items);
             Ok::<_, ReflectorError>(page.continue_token)
         };
-        let namespace = self.shared.namespace(self.partition);
-        let query = self.query(T::PAGE);
+        let query = list_query(&self.label_selector, start.page);
+        let namespace = informer.namespace(partition);
         let pages = self
             .client
-            .list_pages(&self.shared.resource, namespace, query, self.view, add);
-        let (version, items) = pages.await?;
-        Ok((version.unwrap_or_default(), items))
-    }
-
-    fn query(&self, limit: u32) -> ListQuery {
-        ListQuery {
-            label_selector: self.label_selector.clone(),
-            limit,
-            ..ListQuery::default()
+            .list_pages(&informer.resource, namespace, query, start.view, add);
+        // There is at least one page.
+        if let Some(list) = pages.await? {
+            self.older_lists = 0;
+            self.first_event = None;
+            self.informer.counters.restores.inc_by(list.restored.into());
+            self.informer.apply_list(partition, &start, list);
         }
+        Ok(())
     }
 
     /// Watches until a relist is due.
@@ -185,7 +190,7 @@ impl<T: Object> Reflector<T> {
                 Err(error) => error,
             };
             if matches!(error, ReflectorError::Idle | ReflectorError::Stalled) {
-                self.shared.counters.idle_watches.inc();
+                self.informer.counters.idle_watches.inc();
             }
             let now = self.env.clock.now();
             let lasted = self.first_event.is_some_and(|at| now >= later(at, HEALTHY));
@@ -208,7 +213,11 @@ impl<T: Object> Reflector<T> {
         relist_requests: &mut watch::Receiver<()>,
         in_order: bool,
     ) -> Result<End, ReflectorError> {
-        let reached = self.shared.reached(self.partition);
+        // For example by a projection that was requested during the list.
+        if relist_requests.has_changed().unwrap_or(false) {
+            return Ok(End::RelistRequested);
+        }
+        let reached = self.informer.reached(self.partition);
         if !in_order {
             self.check_version(&reached).await?;
         }
@@ -222,13 +231,13 @@ impl<T: Object> Reflector<T> {
                 .between(WATCH_TIMEOUT_MIN, 2 * WATCH_TIMEOUT_MIN)
                 .as_secs(),
         };
-        let namespace = self.shared.namespace(self.partition);
+        let namespace = self.informer.namespace(self.partition);
         let opened = self.env.clock.now();
         let mut lines = self
             .client
-            .watch(&self.shared.resource, namespace, &query, self.view)
+            .watch(&self.informer.resource, namespace, &query, self.view)
             .await?;
-        self.shared.set_watching(self.partition);
+        self.informer.set_watching(self.partition);
         let mut quiet = true;
         loop {
             let line = tokio::select! {
@@ -250,15 +259,20 @@ impl<T: Object> Reflector<T> {
             };
             quiet = false;
             let span = self.client.tracer().root("watch event", SpanKind::Consumer);
-            let applied = match wire::event(&line)? {
+            let text = wire::text(&line);
+            let (informer, partition) = (&self.informer, self.partition);
+            let applied = match wire::event(&text)? {
                 Event::Error(status) => return Err(ReflectorError::Event(Box::new(status))),
-                Event::Put(item) => trace::in_scope(self.describe(span, &line, &item), || {
-                    self.shared.put(self.partition, item)
+                Event::Put(item) => trace::in_scope(self.describe(span, &text, &item), || {
+                    informer.put(partition, &item)
                 }),
-                Event::Deleted(item) => trace::in_scope(self.describe(span, &line, &item), || {
-                    self.shared.remove(self.partition, item)
+                Event::Deleted(item) => trace::in_scope(self.describe(span, &text, &item), || {
+                    informer.remove(partition, &item)
                 }),
-                Event::Bookmark(version) => self.shared.bookmark(self.partition, version),
+                Event::Bookmark(version) => {
+                    informer.bookmark(partition, &version);
+                    Ok(())
+                }
             };
             applied.map_err(|Unidentified| ReflectorError::Unidentified)?;
             self.first_event.get_or_insert_with(|| self.env.clock.now());
@@ -266,26 +280,25 @@ impl<T: Object> Reflector<T> {
     }
 
     /// Adds the attributes of an event to its span, which ends when the event enqueues a key.
-    fn describe(&self, span: Option<Span>, line: &[u8], item: &Item<T>) -> Option<Span> {
+    fn describe(&self, span: Option<Span>, text: &str, item: &RawItem<'_>) -> Option<Span> {
         let span = span?;
-        span.set("resource", self.shared.resource.to_string());
-        span.set("eventType", wire::event_type(line));
-        if let Item::Decoded(object) = item {
-            let meta = object.meta();
-            span.set("namespace", &*meta.namespace);
-            span.set("name", &*meta.name);
-            span.set("resourceVersion", meta.resource_version.to_string());
+        span.set("resource", self.informer.resource.to_string());
+        span.set("eventType", wire::event_type(text));
+        if let Some(identity) = &item.identity {
+            span.set("namespace", &*identity.namespace);
+            span.set("name", &*identity.name);
+            span.set("resourceVersion", identity.version.to_string());
         }
         Some(span)
     }
 
     /// Fails if the API server is behind the cache.
     async fn check_version(&self, reached: &Version) -> Result<(), ReflectorError> {
-        let namespace = self.shared.namespace(self.partition);
-        let query = self.query(1);
+        let namespace = self.informer.namespace(self.partition);
+        let query = list_query(&self.label_selector, 1);
         let page = self
             .client
-            .list(&self.shared.resource, namespace, &query, self.view);
+            .list(&self.informer.resource, namespace, &query, self.view);
         let shown = wire::list_version(&page.await?)?;
         if is_older(&shown, reached) {
             return Err(ReflectorError::Older {
@@ -301,12 +314,12 @@ impl<T: Object> Reflector<T> {
         let delay = self.delay(error);
         let clock = &self.env.clock;
         self.log(error, delay);
-        self.shared.set_status(self.partition, error.status());
+        self.informer.set_status(self.partition, error.status());
         if error.is_unserved() {
-            self.shared.set_unserved(self.partition);
+            self.informer.set_unserved(self.partition);
         }
-        let long = error.is_unserved() && delay > CRD_WATCH_MIN;
-        let Some(crd) = self.crd.as_mut().filter(|_| long) else {
+        let watches = error.is_unserved() && delay > CRD_WATCH_MIN && self.informer.view() == View::Full;
+        let Some(crd) = self.crd.as_mut().filter(|_| watches) else {
             return clock.sleep(delay).await;
         };
         tokio::select! {
@@ -332,10 +345,10 @@ impl<T: Object> Reflector<T> {
 
     /// Logs the first failure of a series as a warning.
     fn log(&self, error: &ReflectorError, delay: Duration) {
-        let resource = &self.shared.resource;
-        let namespace = self.shared.namespace(self.partition);
+        let resource = &self.informer.resource;
+        let namespace = self.informer.namespace(self.partition);
         let is_new = matches!(
-            self.shared.status(self.partition),
+            self.informer.status(self.partition),
             Status::Syncing | Status::Synced
         );
         if is_new && !delay.is_zero() {
@@ -343,6 +356,14 @@ impl<T: Object> Reflector<T> {
         } else {
             tracing::debug!(%resource, namespace, %error, delayMs = delay.as_millis(), "Retrying list and watch");
         }
+    }
+}
+
+fn list_query(label_selector: &str, limit: u32) -> ListQuery {
+    ListQuery {
+        label_selector: label_selector.to_owned(),
+        limit,
+        ..ListQuery::default()
     }
 }
 

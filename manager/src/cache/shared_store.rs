@@ -1,4 +1,4 @@
-//! The store of one cache under a lock, with its subscribers. No code awaits while it holds the lock.
+//! The store of one projection under a lock, with its subscribers. No code awaits while it holds the lock.
 //!
 //! Deltas are published under the lock: every subscriber receives them in the order of the changes, and a new one receives
 //! the current state and all later changes, without a gap or a repetition.
@@ -7,75 +7,28 @@ use std::any::Any;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::time::Instant;
-
-use super::metrics::{CacheStats, Counters};
-use super::pending_writes::CachePosition;
-use super::status::Status;
-use super::store::{Lookup, Partition, Rejected, Store};
+use super::metrics::CacheStats;
+use super::store::{Lookup, Partition, Rejected, StagedList, Stale, Store};
 use super::subscription::{Publisher, channel};
-use super::wire::Item;
+use super::wire::{Item, RawItem};
 use super::{Delta, Subscription};
-use crate::env::Clock;
 use crate::object::{Key, MetaObject, Object, Resource, Text, Uid, Version};
 
 /// The maximum number of undecodable objects that are logged after a list.
 const LOGGED_MAX: usize = 10;
 
-/// The store of one cache.
+/// The store of one resource in one projection.
 #[derive(Debug)]
 pub(super) struct SharedStore<T> {
-    pub(super) resource: Resource,
-    pub(super) counters: Counters,
-    /// Whether the scope includes all objects of the resource.
-    pub(super) includes_all: bool,
-    /// By partition; an empty one is the whole cluster.
-    namespaces: Vec<String>,
-    /// By partition.
-    relist_requests: Vec<watch::Sender<()>>,
-    clock: Clock,
+    resource: Resource,
     state: RwLock<State<T>>,
-    /// Notifies of each change of the state.
-    changes: watch::Sender<()>,
 }
 
 #[derive(Debug)]
 struct State<T> {
     store: Store<T>,
-    partitions: Vec<Progress>,
     subscribers: Vec<Subscriber<T>>,
 }
-
-/// The progress of the reflector of a partition.
-#[derive(Debug)]
-struct Progress {
-    status: Status,
-    /// The API server did not serve the resource at the last request: cached objects may be deleted.
-    unserved: bool,
-    /// The time of the last event, bookmark or list, or of the start.
-    last_update: Instant,
-    /// The time of the last update or opened watch, or of the start.
-    last_contact: Instant,
-    /// The number of lists that were started.
-    lists_started: u64,
-    /// The last list that was applied to the store.
-    applied: Option<ListStart>,
-    /// The number of unidentified items in that list.
-    unidentified: usize,
-}
-
-/// The start of a list.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ListStart {
-    /// Counts the lists of the partition from 1.
-    number: u64,
-    at: Instant,
-}
-
-/// The object of an event is not known, so a relist is required.
-#[derive(Debug)]
-pub(super) struct Unidentified;
 
 /// A subscriber of whole objects or of metadata.
 #[derive(Debug)]
@@ -84,63 +37,60 @@ enum Subscriber<T> {
     Metadata(Publisher<MetaObject>),
 }
 
-/// A cache of any object type.
-pub(super) trait AnyCache: Send + Sync {
+/// A store in any projection.
+pub(super) trait AnyStore: Send + Sync {
     fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
-    fn resource(&self) -> &Resource;
-    fn includes_all(&self) -> bool;
+    /// Returns the number of objects per page of a list.
+    fn page(&self) -> u32;
+    /// Returns true once every partition was listed.
     fn is_synced(&self) -> bool;
-    fn status_of_all(&self) -> Status;
-    fn silence(&self) -> Option<Duration>;
+    fn is_listed(&self, partition: Partition) -> bool;
     fn version(&self) -> Version;
-    fn position(&self) -> CachePosition;
+    /// Returns the version that a partition has reached.
+    fn reached(&self, partition: Partition) -> Version;
     fn identity(&self, key: &Key) -> Option<(Uid, Version)>;
-    fn relist(&self);
-    fn relist_partition(&self, partition: usize);
-    fn changes(&self) -> watch::Receiver<()>;
-    fn namespaces(&self) -> &[String];
-    fn lists_started(&self, partition: usize) -> u64;
-    /// Returns true if a partition has reached a version, or if a list after the first `lists` ones was applied.
-    fn has_caught_up(&self, partition: usize, version: &Version, lists: u64) -> bool;
-    fn status(&self, partition: usize) -> Status;
+    /// Returns the statistics of the store, without an age.
     fn stats(&self) -> CacheStats;
     fn get_meta(&self, key: &Key) -> Lookup<MetaObject>;
     fn all_meta(&self) -> Vec<Arc<MetaObject>>;
     fn subscribe_meta(&self) -> Subscription<MetaObject>;
+    /// Begins a list with this version. `restored` if earlier versions are not comparable.
+    fn begin_list(
+        self: Arc<Self>,
+        partition: Partition,
+        version: Version,
+        restored: bool,
+    ) -> Result<Box<dyn AnyList>, Stale>;
+    /// Applies an ADDED or MODIFIED event. An event that is older than the store is ignored.
+    fn put(&self, partition: Partition, item: &RawItem<'_>);
+    /// Applies a DELETED event.
+    fn remove(&self, partition: Partition, item: &RawItem<'_>);
+    /// Applies a BOOKMARK event.
+    fn bookmark(&self, partition: Partition, version: &Version);
+}
+
+/// A list in progress of a store in any projection.
+pub(super) trait AnyList: Send {
+    /// Adds the items of a page.
+    fn add(&mut self, items: &[RawItem<'_>]);
+    /// Replaces the content of the partition.
+    fn commit(self: Box<Self>);
+}
+
+struct StoreList<T> {
+    shared: Arc<SharedStore<T>>,
+    list: StagedList<T>,
 }
 
 impl<T: Object> SharedStore<T> {
-    pub(super) fn new(
-        resource: &Resource,
-        namespaces: Vec<String>,
-        includes_all: bool,
-        labels: impl IntoIterator<Item = Text>,
-        clock: &Clock,
-        counters: Counters,
-    ) -> Self {
-        let partitions = namespaces.iter().map(|_| Progress {
-            status: Status::Syncing,
-            unserved: false,
-            last_update: clock.now(),
-            last_contact: clock.now(),
-            lists_started: 0,
-            applied: None,
-            unidentified: 0,
-        });
+    pub(super) fn new(resource: &Resource, partitions: usize) -> Self {
         let state = State {
-            store: Store::new(namespaces.len(), labels),
-            partitions: partitions.collect(),
+            store: Store::new(partitions, []),
             subscribers: Vec::new(),
         };
         Self {
             resource: resource.clone(),
-            counters,
-            includes_all,
-            relist_requests: namespaces.iter().map(|_| watch::Sender::new(())).collect(),
-            namespaces,
-            clock: clock.clone(),
             state: RwLock::new(state),
-            changes: watch::Sender::new(()),
         }
     }
 
@@ -173,157 +123,22 @@ impl<T: Object> SharedStore<T> {
         });
     }
 
-    pub(super) fn namespace(&self, partition: usize) -> &str {
-        &self.namespaces[partition]
-    }
-
-    /// Notifies of requests to relist a partition.
-    pub(super) fn relist_requests(&self, partition: usize) -> watch::Receiver<()> {
-        self.relist_requests[partition].subscribe()
-    }
-
-    /// Returns the version that a partition has reached.
-    pub(super) fn reached(&self, partition: usize) -> Version {
-        self.read(|store| store.reached(Partition(partition)).clone())
-    }
-
-    pub(super) fn set_status(&self, partition: usize, status: Status) {
-        self.change(|state| state.partitions[partition].status = status);
-        self.changes.send_replace(());
-    }
-
-    /// Records that the API server has accepted a watch.
-    pub(super) fn set_watching(&self, partition: usize) {
-        let now = self.clock.now();
-        self.change(|state| {
-            let progress = &mut state.partitions[partition];
-            progress.status = Status::Synced;
-            progress.last_contact = now;
-        });
-        self.changes.send_replace(());
-    }
-
-    pub(super) fn set_unserved(&self, partition: usize) {
-        self.change(|state| state.partitions[partition].unserved = true);
-    }
-
-    pub(super) fn is_unserved(&self) -> bool {
-        self.read_state(|state| state.partitions.iter().any(|partition| partition.unserved))
-    }
-
-    pub(super) fn begin_list(&self, partition: usize) -> ListStart {
-        let at = self.clock.now();
-        self.change(|state| {
-            let progress = &mut state.partitions[partition];
-            progress.lists_started += 1;
-            let number = progress.lists_started;
-            ListStart { number, at }
-        })
-    }
-
-    /// Replaces the content of a partition by a list. `restored` if earlier versions are not comparable.
-    pub(super) fn replace(
-        &self,
-        partition: usize,
-        items: Vec<Item<T>>,
-        version: Version,
-        start: ListStart,
-        restored: bool,
-    ) {
-        let unidentified = items
-            .iter()
-            .filter(|item| matches!(item, Item::Unidentified))
-            .count();
-        let undecodable = self.apply(partition, |state| {
-            let deltas = if restored {
-                state.store.reset(Partition(partition), items, version)
-            } else {
-                // The reflector, the only writer of this partition, has compared the versions.
-                state
-                    .store
-                    .replace(Partition(partition), items, version)
-                    .unwrap_or_default()
-            };
-            let progress = &mut state.partitions[partition];
-            progress.applied = Some(start);
-            progress.unidentified = unidentified;
-            progress.unserved = false;
-            // After a failure, the next watch sets the status.
-            if progress.status == Status::Syncing {
-                progress.status = Status::Synced;
-            }
-            let keys = state.store.undecodable().take(LOGGED_MAX);
-            let keys: Vec<Key> = keys.cloned().collect();
-            (deltas, (keys, state.store.undecodable_len()))
-        });
-        let (keys, count) = undecodable;
-        if count + unidentified > 0 {
-            for key in &keys {
-                self.log_undecodable(key);
-            }
-            tracing::warn!(
-                resource = %self.resource,
-                undecodable = count,
-                unidentified,
-                "Failed to decode objects"
-            );
-        }
-    }
-
-    /// Applies an ADDED or MODIFIED event. An event that is older than the cache is ignored.
-    pub(super) fn put(&self, partition: usize, item: Item<T>) -> Result<(), Unidentified> {
-        if let Item::Undecodable(identity) = &item
-            && !matches!(self.read(|store| store.get(&identity.key)), Lookup::Undecodable)
-        {
-            self.log_undecodable(&identity.key);
-        }
-        self.event(partition, |store| store.put(Partition(partition), item))
-    }
-
     fn log_undecodable(&self, key: &Key) {
         tracing::warn!(object = %self.resource.logged(key), "Failed to decode object");
     }
 
-    /// Applies a DELETED event.
-    pub(super) fn remove(&self, partition: usize, item: Item<T>) -> Result<(), Unidentified> {
-        self.event(partition, |store| store.remove(Partition(partition), item))
-    }
-
-    /// Applies a BOOKMARK event.
-    pub(super) fn bookmark(&self, partition: usize, version: Version) -> Result<(), Unidentified> {
-        self.event(partition, |store| {
-            store.bookmark(Partition(partition), version)?;
-            Ok(Vec::new())
-        })
-    }
-
-    fn event(
-        &self,
-        partition: usize,
-        with: impl FnOnce(&mut Store<T>) -> Result<Vec<Delta<T>>, Rejected>,
-    ) -> Result<(), Unidentified> {
-        self.apply(partition, |state| match with(&mut state.store) {
-            Ok(deltas) => (deltas, Ok(())),
-            // A repeated event, or one of a server that lags.
-            Err(Rejected::Stale(_)) => (Vec::new(), Ok(())),
-            Err(Rejected::Unidentified) => (Vec::new(), Err(Unidentified)),
-        })
+    fn event(&self, with: impl FnOnce(&mut Store<T>) -> Result<Vec<Delta<T>>, Rejected>) {
+        // Rejected is a repeated event, or one of a server that lags. The informer relists after an unidentified one.
+        self.apply(|store| with(store).unwrap_or_default());
     }
 
     /// Changes the store, and publishes the deltas.
-    fn apply<R>(&self, partition: usize, with: impl FnOnce(&mut State<T>) -> (Vec<Delta<T>>, R)) -> R {
-        let now = self.clock.now();
-        let result = self.change(|state| {
-            let (deltas, result) = with(state);
-            let progress = &mut state.partitions[partition];
-            (progress.last_update, progress.last_contact) = (now, now);
-            for delta in &deltas {
-                state.subscribers.retain(|subscriber| subscriber.publish(delta));
+    fn apply(&self, with: impl FnOnce(&mut Store<T>) -> Vec<Delta<T>>) {
+        self.change(|state| {
+            for delta in with(&mut state.store) {
+                state.subscribers.retain(|subscriber| subscriber.publish(&delta));
             }
-            result
         });
-        self.changes.send_replace(());
-        result
     }
 
     fn read_state<R>(&self, with: impl FnOnce(&State<T>) -> R) -> R {
@@ -335,55 +150,29 @@ impl<T: Object> SharedStore<T> {
     }
 }
 
-impl<T: Object> AnyCache for SharedStore<T> {
+impl<T: Object> AnyStore for SharedStore<T> {
     fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }
 
-    fn resource(&self) -> &Resource {
-        &self.resource
-    }
-
-    fn includes_all(&self) -> bool {
-        self.includes_all
+    fn page(&self) -> u32 {
+        T::PAGE
     }
 
     fn is_synced(&self) -> bool {
         self.read(Store::is_synced)
     }
 
-    fn status_of_all(&self) -> Status {
-        self.read_state(|state| {
-            let statuses = state.partitions.iter().map(|partition| partition.status.clone());
-            statuses.reduce(Status::worse).unwrap_or(Status::Synced)
-        })
-    }
-
-    fn silence(&self) -> Option<Duration> {
-        let now = self.clock.now();
-        self.read_state(|state| {
-            let served = state.partitions.iter().filter(|partition| !partition.unserved);
-            let silences = served.map(|partition| now.saturating_duration_since(partition.last_contact));
-            silences.max()
-        })
+    fn is_listed(&self, partition: Partition) -> bool {
+        self.read(|store| store.is_listed(partition))
     }
 
     fn version(&self) -> Version {
         self.read(Store::version)
     }
 
-    fn position(&self) -> CachePosition {
-        self.read_state(|state| CachePosition {
-            version: state.store.version(),
-            epoch: state.store.epoch(),
-            // None if one of the partitions has none.
-            list_started_at: state
-                .partitions
-                .iter()
-                .map(|partition| partition.applied.map(|start| start.at))
-                .min()
-                .flatten(),
-        })
+    fn reached(&self, partition: Partition) -> Version {
+        self.read(|store| store.reached(partition).clone())
     }
 
     fn identity(&self, key: &Key) -> Option<(Uid, Version)> {
@@ -393,58 +182,12 @@ impl<T: Object> AnyCache for SharedStore<T> {
         })
     }
 
-    fn relist(&self) {
-        for request in &self.relist_requests {
-            request.send_replace(());
-        }
-    }
-
-    fn relist_partition(&self, partition: usize) {
-        self.relist_requests[partition].send_replace(());
-    }
-
-    fn changes(&self) -> watch::Receiver<()> {
-        self.changes.subscribe()
-    }
-
-    fn namespaces(&self) -> &[String] {
-        &self.namespaces
-    }
-
-    fn lists_started(&self, partition: usize) -> u64 {
-        self.read_state(|state| state.partitions[partition].lists_started)
-    }
-
-    fn has_caught_up(&self, partition: usize, version: &Version, lists: u64) -> bool {
-        self.read_state(|state| {
-            state.store.reached(Partition(partition)).has_reached(version)
-                || state.partitions[partition]
-                    .applied
-                    .is_some_and(|list| list.number > lists)
-        })
-    }
-
-    fn status(&self, partition: usize) -> Status {
-        self.read_state(|state| state.partitions[partition].status.clone())
-    }
-
     fn stats(&self) -> CacheStats {
-        let now = self.clock.now();
         self.read_state(|state| CacheStats {
             objects: state.store.len(),
             bytes: state.store.bytes(),
-            undecodable: state.store.undecodable_len()
-                + state
-                    .partitions
-                    .iter()
-                    .map(|partition| partition.unidentified)
-                    .sum::<usize>(),
-            age: state
-                .partitions
-                .iter()
-                .map(|partition| now.saturating_duration_since(partition.last_update))
-                .max()
-                .unwrap_or_default(),
+            undecodable: state.store.undecodable_len(),
+            age: Duration::ZERO,
             version: state.store.version().gauge(),
             queued: state.subscribers.iter().map(Subscriber::len).max().unwrap_or(0),
         })
@@ -466,6 +209,73 @@ impl<T: Object> AnyCache for SharedStore<T> {
         let (publisher, subscription) = channel();
         self.add_subscriber(Subscriber::Metadata(publisher));
         subscription
+    }
+
+    fn begin_list(
+        self: Arc<Self>,
+        partition: Partition,
+        version: Version,
+        restored: bool,
+    ) -> Result<Box<dyn AnyList>, Stale> {
+        let list = self.change(|state| state.store.begin_list(partition, version, restored))?;
+        Ok(Box::new(StoreList { shared: self, list }))
+    }
+
+    fn put(&self, partition: Partition, item: &RawItem<'_>) {
+        let item = item.decode();
+        if let Item::Undecodable(identity) = &item
+            && !matches!(self.read(|store| store.get(&identity.key)), Lookup::Undecodable)
+        {
+            self.log_undecodable(&identity.key);
+        }
+        self.event(|store| store.put(partition, item));
+    }
+
+    fn remove(&self, partition: Partition, item: &RawItem<'_>) {
+        let item = item.decode();
+        self.event(|store| store.remove(partition, item));
+    }
+
+    fn bookmark(&self, partition: Partition, version: &Version) {
+        self.event(|store| {
+            store.bookmark(partition, version.clone())?;
+            Ok(Vec::new())
+        });
+    }
+}
+
+impl<T: Object> AnyList for StoreList<T> {
+    fn add(&mut self, items: &[RawItem<'_>]) {
+        let Self { shared, list } = self;
+        let changed: Vec<&RawItem<'_>> = shared.change(|state| {
+            let is_changed = |item: &&RawItem<'_>| match &item.identity {
+                Some(identity) => !state.store.is_unchanged(list, identity),
+                None => true,
+            };
+            items.iter().filter(is_changed).collect()
+        });
+        // Decoding takes longest, and needs no lock.
+        let changed: Vec<Item<T>> = changed.into_iter().map(RawItem::decode).collect();
+        shared.change(|state| {
+            for item in changed {
+                state.store.stage(list, item);
+            }
+        });
+    }
+
+    fn commit(self: Box<Self>) {
+        let Self { shared, list } = *self;
+        shared.apply(|store| store.commit(list));
+        let (keys, undecodable) = shared.read(|store| {
+            let keys: Vec<Key> = store.undecodable().take(LOGGED_MAX).collect();
+            (keys, store.undecodable_len())
+        });
+        for key in &keys {
+            shared.log_undecodable(key);
+        }
+        if undecodable > 0 {
+            tracing::warn!(resource = %shared.resource, undecodable, "Failed to decode objects");
+        }
     }
 }
 

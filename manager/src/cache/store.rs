@@ -3,21 +3,22 @@
 //! A plain value: no lock, no clock, no I/O. Its methods return the deltas to publish; applied in order, they result in the
 //! content of [`Store::iter`].
 //!
-//! An event or list that is older than the store is rejected, except by [`Store::reset`]. A list that is not older replaces
-//! the content, whatever the versions of its objects: lists are consistent reads, so an object with an older version than
+//! An event or list that is older than the store is rejected, except after a restore. A list that is not older replaces the
+//! content, whatever the versions of its objects: lists are consistent reads, so an object with an older version than
 //! the cached one means that the storage was restored and its revision raised. Only a delete event, or a complete list with
 //! a resourceVersion, deletes an object.
 
 mod entry;
+mod list;
 #[cfg(test)]
 mod tests;
 
+pub(super) use list::StagedList;
+
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
 use std::sync::Arc;
 
-use entry::{Entry, Readable, State, Undecodable};
+use entry::{Entries, Entry, Readable, State, Undecodable};
 
 use super::Delta;
 use super::index::Indexes;
@@ -26,7 +27,17 @@ use crate::object::{Interner, Key, Object, Text, Uid, Version};
 
 /// The part of a store that one reflector writes: a namespace, or the whole cluster. Partitions have no key in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Partition(pub(super) usize);
+pub(super) struct Partition(pub(super) u32);
+
+impl Partition {
+    pub(super) fn new(index: usize) -> Self {
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// A list or event that is older than the store was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,7 +82,7 @@ impl<T> Lookup<T> {
 /// The cached objects of one resource.
 #[derive(Debug)]
 pub(super) struct Store<T> {
-    entries: BTreeMap<Key, Entry<T>>,
+    entries: Entries<T>,
     partitions: Vec<PartitionState>,
     indexes: Indexes,
     interner: Interner,
@@ -80,7 +91,8 @@ pub(super) struct Store<T> {
     decoded: usize,
     /// The number of entries whose latest state could not be decoded.
     undecodable: usize,
-    epoch: u64,
+    /// The number of the last list that began.
+    lists: u32,
 }
 
 /// The state of a partition.
@@ -91,7 +103,7 @@ struct PartitionState {
 }
 
 /// Whether an older state of an object is accepted.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Forward,
     Any,
@@ -107,14 +119,14 @@ impl<T: Object> Store<T> {
     /// Returns an empty store with this number of partitions, and indexes by these labels.
     pub(super) fn new(partitions: usize, labels: impl IntoIterator<Item = Text>) -> Self {
         Self {
-            entries: BTreeMap::new(),
+            entries: Entries::new(),
             partitions: (0..partitions).map(|_| PartitionState::default()).collect(),
             indexes: Indexes::new(labels, T::INDEX_UNMANAGED),
             interner: Interner::default(),
             bytes: 0,
             decoded: 0,
             undecodable: 0,
-            epoch: 0,
+            lists: 0,
         }
     }
 
@@ -124,46 +136,20 @@ impl<T: Object> Store<T> {
 
     /// Adds an index by this label.
     pub(super) fn index(&mut self, label: Text) {
-        let entries = self.entries.iter();
-        let objects = entries.filter_map(|(key, entry)| Some((key, entry.state.last()?.meta())));
+        let objects = self.entries.iter();
+        let objects = objects.filter_map(|(.., entry)| Some(entry.state.last()?.meta()));
         self.indexes.add(label, objects);
-    }
-
-    /// Replaces the content of a partition by a list. Deletes come first, then the changes in the order of the list.
-    ///
-    /// A list with an unidentified item deletes nothing: that item may be any of the missing objects. Nor does a list without
-    /// a resourceVersion, which may be older than the store.
-    pub(super) fn replace(
-        &mut self,
-        partition: Partition,
-        items: impl IntoIterator<Item = Item<T>>,
-        version: Version,
-    ) -> Result<Vec<Delta<T>>, Stale> {
-        reject_older(&self.partitions[partition.0].version, &version)?;
-        Ok(self.fill(partition, items, version, Order::Forward))
-    }
-
-    /// [`Store::replace`] after the storage was restored from a backup: earlier versions are not comparable.
-    pub(super) fn reset(
-        &mut self,
-        partition: Partition,
-        items: impl IntoIterator<Item = Item<T>>,
-        version: Version,
-    ) -> Vec<Delta<T>> {
-        self.epoch += 1;
-        self.partitions[partition.0].version = Version::none();
-        self.fill(partition, items, version, Order::Any)
     }
 
     /// Applies an ADDED or MODIFIED event.
     pub(super) fn put(&mut self, partition: Partition, item: Item<T>) -> Result<Vec<Delta<T>>, Rejected> {
         let item = self.admit(item).ok_or(Rejected::Unidentified)?;
         let identity = item.identity();
-        reject_older(&self.partitions[partition.0].version, &identity.version)?;
-        if let Some(entry) = self.entries.get(&identity.key) {
+        reject_older(&self.partition(partition).version, &identity.version)?;
+        if let Some(entry) = self.entry(&identity.key) {
             reject_older(entry.state.version(), &identity.version)?;
         }
-        self.partitions[partition.0].advance(identity.version);
+        self.partitions[partition.index()].advance(identity.version);
         let change = self.apply(partition, item, Order::Forward, false);
         Ok(change.into_iter().collect())
     }
@@ -172,11 +158,11 @@ impl<T: Object> Store<T> {
     pub(super) fn remove(&mut self, partition: Partition, item: Item<T>) -> Result<Vec<Delta<T>>, Rejected> {
         let item = self.admit(item).ok_or(Rejected::Unidentified)?;
         let identity = item.identity();
-        reject_older(&self.partitions[partition.0].version, &identity.version)?;
-        if let Some(entry) = self.entries.get(&identity.key) {
+        reject_older(&self.partition(partition).version, &identity.version)?;
+        if let Some(entry) = self.entry(&identity.key) {
             reject_older(entry.state.version(), &identity.version)?;
         }
-        self.partitions[partition.0].advance(identity.version);
+        self.partitions[partition.index()].advance(identity.version);
         let old = self
             .swap(&identity.key, None)
             .and_then(|entry| entry.state.into_last());
@@ -195,7 +181,7 @@ impl<T: Object> Store<T> {
 
     /// Applies a BOOKMARK event.
     pub(super) fn bookmark(&mut self, partition: Partition, version: Version) -> Result<(), Stale> {
-        let partition = &mut self.partitions[partition.0];
+        let partition = &mut self.partitions[partition.index()];
         reject_older(&partition.version, &version)?;
         partition.advance(version);
         Ok(())
@@ -203,7 +189,12 @@ impl<T: Object> Store<T> {
 
     /// Returns the version that a partition has reached, where its watch continues.
     pub(super) fn reached(&self, partition: Partition) -> &Version {
-        &self.partitions[partition.0].version
+        &self.partition(partition).version
+    }
+
+    /// Returns true once a partition was listed.
+    pub(super) fn is_listed(&self, partition: Partition) -> bool {
+        self.partition(partition).synced
     }
 
     /// Returns the version that all partitions have reached; none before all are synced, or if they are not comparable.
@@ -227,13 +218,8 @@ impl<T: Object> Store<T> {
         self.partitions.iter().all(|partition| partition.synced)
     }
 
-    /// Returns the number of resets: versions of different epochs are not comparable.
-    pub(super) fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
     pub(super) fn get(&self, key: &Key) -> Lookup<T> {
-        match self.entries.get(key).map(|entry| &entry.state) {
+        match self.entry(key).map(|entry| &entry.state) {
             None => Lookup::Absent,
             Some(State::Undecodable(_)) => Lookup::Undecodable,
             Some(State::Decoded(object)) => Lookup::Present(object.clone()),
@@ -242,22 +228,19 @@ impl<T: Object> Store<T> {
 
     /// Returns the uid and the latest version of the object under a key, decoded or not.
     pub(super) fn identity(&self, key: &Key) -> Option<(&Uid, &Version)> {
-        let state = &self.entries.get(key)?.state;
+        let state = &self.entry(key)?.state;
         Some((state.uid(), state.version()))
     }
 
     /// Iterates over all objects in the order of their keys. An undecodable object has its last decoded state.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
-        self.entries.values().filter_map(|entry| entry.state.last())
+        self.entries.iter().filter_map(|(.., entry)| entry.state.last())
     }
 
     /// Returns the objects of a namespace, as [`Store::iter`].
     pub(super) fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
-        let entries = self.entries.range(Key::new(namespace, "")..);
-        entries
-            .take_while(|(key, _)| key.namespace == namespace)
-            .filter_map(|(_, entry)| entry.state.last().cloned())
-            .collect()
+        let entries = self.entries.in_namespace(namespace);
+        entries.filter_map(|entry| entry.state.last().cloned()).collect()
     }
 
     /// Returns the objects whose controller has this uid, as [`Store::iter`].
@@ -294,11 +277,12 @@ impl<T: Object> Store<T> {
     }
 
     /// Returns the keys of the objects whose latest state could not be decoded.
-    pub(super) fn undecodable(&self) -> impl Iterator<Item = &Key> {
+    pub(super) fn undecodable(&self) -> impl Iterator<Item = Key> {
         let undecodable = |entry: &Entry<T>| matches!(entry.state, State::Undecodable(_));
-        let undecodable = self.entries.iter().filter(move |(_, entry)| undecodable(entry));
+        let undecodable = self.entries.iter().filter(move |(.., entry)| undecodable(entry));
         // Usually there are none: avoid the iteration.
-        undecodable.take(self.undecodable).map(|(key, _)| key)
+        let undecodable = undecodable.take(self.undecodable);
+        undecodable.map(|(namespace, name, _)| Key::new(namespace.clone(), name.clone()))
     }
 
     pub(super) fn undecodable_len(&self) -> usize {
@@ -306,60 +290,16 @@ impl<T: Object> Store<T> {
     }
 
     fn resolve<'a>(&self, keys: impl Iterator<Item = &'a Key>) -> Vec<Arc<T>> {
-        keys.filter_map(|key| self.entries.get(key)?.state.last().cloned())
+        keys.filter_map(|key| self.entry(key)?.state.last().cloned())
             .collect()
     }
 
-    fn fill(
-        &mut self,
-        partition: Partition,
-        items: impl IntoIterator<Item = Item<T>>,
-        version: Version,
-        order: Order,
-    ) -> Vec<Delta<T>> {
-        let initial = !mem::replace(&mut self.partitions[partition.0].synced, true);
-        let (mut deleted, mut changed) = (Vec::new(), Vec::new());
-        let mut listed = BTreeSet::new();
-        let mut complete = !version.is_none();
-        if !version.is_none() {
-            self.partitions[partition.0].version = version;
-        }
-        for item in items {
-            let Some(item) = self.admit(item) else {
-                complete = false;
-                continue;
-            };
-            let again = !listed.insert(item.identity().key);
-            // Another uid under the same name proves that the earlier object is deleted, even if the list is incomplete.
-            let change = self.apply(partition, item, order, initial);
-            if again {
-                // Pages may contradict each other: then the earlier object was just added.
-                changed.extend(change);
-            } else {
-                deleted.extend(change.deleted);
-                changed.extend(change.changed);
-            }
-        }
-        let vanished =
-            |(key, entry): &(&Key, &Entry<T>)| entry.partition == partition && !listed.contains(*key);
-        let vanished: Vec<Key> = self
-            .entries
-            .iter()
-            .filter(vanished)
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in vanished {
-            if complete {
-                deleted.extend(self.swap(&key, None).and_then(|entry| entry.state.into_last()));
-            } else if order == Order::Any {
-                self.forget_version(&key);
-            }
-        }
-        deleted
-            .into_iter()
-            .map(|last| Delta::Deleted { last })
-            .chain(changed)
-            .collect()
+    fn entry(&self, key: &Key) -> Option<&Entry<T>> {
+        self.entries.get(&key.namespace, &key.name)
+    }
+
+    fn partition(&self, partition: Partition) -> &PartitionState {
+        &self.partitions[partition.index()]
     }
 
     /// Compacts an object; returns none if it is not identified.
@@ -372,8 +312,9 @@ impl<T: Object> Store<T> {
                 object.meta_mut().keep_annotations(T::ANNOTATIONS);
                 object.intern(&mut self.interner);
                 // Shares the name with the key.
-                if let Some((key, _)) = self.entries.get_key_value(&object.meta().key()) {
-                    object.meta_mut().name = key.name.clone();
+                let meta = object.meta_mut();
+                if let Some(name) = self.entries.name(&meta.namespace, &meta.name) {
+                    meta.name = name.clone();
                 }
                 Some(Readable::Decoded(Arc::new(object)))
             }
@@ -385,7 +326,10 @@ impl<T: Object> Store<T> {
 
     fn apply(&mut self, partition: Partition, item: Readable<T>, order: Order, initial: bool) -> Change<T> {
         let Identity { key, uid, version } = item.identity();
-        let old = self.entries.get(&key).map(|entry| &entry.state);
+        let (old, list) = match self.entry(&key) {
+            Some(entry) => (Some(&entry.state), entry.list),
+            None => (None, 0),
+        };
         let same = old.filter(|old| old.uid() == &uid);
         if order == Order::Forward
             && let Some(old) = same
@@ -419,13 +363,23 @@ impl<T: Object> Store<T> {
                 None,
             ),
         };
-        self.swap(&key, Some(Entry { partition, state }));
+        let entry = Entry {
+            partition,
+            list,
+            state,
+        };
+        self.swap(&key, Some(entry));
         Change { deleted, changed }
     }
 
     /// Clears the version of an object from before a restore: any other state is newer.
     fn forget_version(&mut self, key: &Key) {
-        let Some(Entry { partition, state }) = self.entries.get(key) else {
+        let Some(&Entry {
+            partition,
+            list,
+            ref state,
+        }) = self.entry(key)
+        else {
             return;
         };
         let undecodable = Undecodable {
@@ -433,8 +387,12 @@ impl<T: Object> Store<T> {
             version: Version::none(),
             last: state.last().cloned(),
         };
-        let (partition, state) = (*partition, State::Undecodable(Box::new(undecodable)));
-        self.swap(key, Some(Entry { partition, state }));
+        let entry = Entry {
+            partition,
+            list,
+            state: State::Undecodable(Box::new(undecodable)),
+        };
+        self.swap(key, Some(entry));
     }
 
     /// Replaces an entry, and updates counts and indexes. No other function changes entries.
@@ -445,7 +403,7 @@ impl<T: Object> Store<T> {
         let next = new.as_ref().and_then(|entry| entry.state.last()).cloned();
         self.undecodable += usize::from(undecodable(new.as_ref()));
         let old = match new {
-            Some(new) => self.entries.insert(key.clone(), new),
+            Some(new) => self.entries.insert(key, new),
             None => self.entries.remove(key),
         };
         self.undecodable -= usize::from(undecodable(old.as_ref()));

@@ -1,8 +1,7 @@
 //! The codec of lists and watch events.
 //!
 //! Objects are decoded one by one, directly into the projection: one that cannot be decoded does not fail its page, and
-//! keeps the identity that can still be read. Errors never quote the body, which may be a Secret, only the position. As in
-//! Go, invalid UTF-8 becomes replacement characters.
+//! keeps the identity that can still be read. Errors never quote the body, which may be a Secret, only the position.
 
 use std::borrow::Cow;
 
@@ -11,6 +10,23 @@ use serde_json::value::RawValue;
 
 use crate::client::Status;
 use crate::object::{Key, Object, Uid, Version};
+
+/// An item of a page, or the object of an event. Each store decodes it into its own projection.
+#[derive(Debug)]
+pub(super) struct RawItem<'a> {
+    /// None if it could not be decoded.
+    pub(super) identity: Option<ItemIdentity<'a>>,
+    json: &'a str,
+}
+
+/// The identity of an item, and its resourceVersion. Name and uid are not empty.
+#[derive(Debug)]
+pub(super) struct ItemIdentity<'a> {
+    pub(super) namespace: Cow<'a, str>,
+    pub(super) name: Cow<'a, str>,
+    pub(super) uid: Uid,
+    pub(super) version: Version,
+}
 
 /// An object as far as it could be decoded.
 #[derive(Debug)]
@@ -42,27 +58,32 @@ pub(super) struct WireError {
 
 /// A page of a list.
 #[derive(Debug)]
-pub(super) struct Page<T> {
+pub(super) struct Page<'a> {
     /// The resourceVersion of the list; none if the server does not send it.
     pub(super) version: Version,
     pub(super) continue_token: Option<String>,
-    pub(super) items: Vec<Item<T>>,
+    pub(super) items: Vec<RawItem<'a>>,
 }
 
 /// A watch event.
 #[derive(Debug)]
-pub(super) enum Event<T> {
+pub(super) enum Event<'a> {
     /// An object was added or modified.
-    Put(Item<T>),
+    Put(RawItem<'a>),
     /// An object was deleted. Its resourceVersion is that of the deletion.
-    Deleted(Item<T>),
+    Deleted(RawItem<'a>),
     Bookmark(Version),
     Error(Status),
 }
 
+/// Returns the text of a body. As in Go, invalid UTF-8 becomes replacement characters.
+pub(super) fn text(body: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(body)
+}
+
 /// Decodes a page of a list. Rejects a body with neither a resourceVersion nor the kind of a list, which must not be
 /// mistaken for an empty list.
-pub(super) fn page<T: Object>(body: &[u8]) -> Result<Page<T>, WireError> {
+pub(super) fn page(text: &str) -> Result<Page<'_>, WireError> {
     #[derive(Deserialize)]
     struct Raw<'a> {
         #[serde(borrow, default)]
@@ -79,21 +100,25 @@ pub(super) fn page<T: Object>(body: &[u8]) -> Result<Page<T>, WireError> {
         token: Option<String>,
     }
 
-    let text = String::from_utf8_lossy(body);
-    let raw: Raw<'_> = serde_json::from_str(&text)?;
+    let raw: Raw<'_> = serde_json::from_str(text)?;
     if raw.metadata.version.is_none() && !raw.kind.ends_with("List") {
         return Err(WireError::of("the list has neither a resourceVersion nor a kind"));
     }
     Ok(Page {
         version: raw.metadata.version,
         continue_token: raw.metadata.token.filter(|token| !token.is_empty()),
-        items: raw.items.unwrap_or_default().into_iter().map(item).collect(),
+        items: raw
+            .items
+            .unwrap_or_default()
+            .into_iter()
+            .map(RawItem::of)
+            .collect(),
     })
 }
 
 /// Decodes only the resourceVersion of a list.
 pub(super) fn list_version(body: &[u8]) -> Result<Version, WireError> {
-    let version = version_of(&String::from_utf8_lossy(body))?;
+    let version = version_of(&text(body))?;
     if version.is_none() {
         return Err(WireError::of("the list has no resourceVersion"));
     }
@@ -101,7 +126,7 @@ pub(super) fn list_version(body: &[u8]) -> Result<Version, WireError> {
 }
 
 /// Decodes a watch event.
-pub(super) fn event<T: Object>(line: &[u8]) -> Result<Event<T>, WireError> {
+pub(super) fn event(text: &str) -> Result<Event<'_>, WireError> {
     #[derive(Deserialize)]
     struct Raw<'a> {
         #[serde(rename = "type", borrow)]
@@ -110,11 +135,10 @@ pub(super) fn event<T: Object>(line: &[u8]) -> Result<Event<T>, WireError> {
         object: &'a RawValue,
     }
 
-    let text = String::from_utf8_lossy(line);
-    let raw: Raw<'_> = serde_json::from_str(&text)?;
+    let raw: Raw<'_> = serde_json::from_str(text)?;
     match &*raw.kind {
-        "ADDED" | "MODIFIED" => Ok(Event::Put(item(raw.object))),
-        "DELETED" => Ok(Event::Deleted(item(raw.object))),
+        "ADDED" | "MODIFIED" => Ok(Event::Put(RawItem::of(raw.object))),
+        "DELETED" => Ok(Event::Deleted(RawItem::of(raw.object))),
         "BOOKMARK" => Ok(Event::Bookmark(version_of(raw.object.get())?)),
         // An error without a Status is still an error.
         "ERROR" => Ok(Event::Error(
@@ -125,57 +149,80 @@ pub(super) fn event<T: Object>(line: &[u8]) -> Result<Event<T>, WireError> {
 }
 
 /// Decodes only the type of a watch event; empty if it is unreadable.
-pub(super) fn event_type(line: &[u8]) -> String {
+pub(super) fn event_type(text: &str) -> String {
     #[derive(Deserialize)]
     struct Raw {
         #[serde(rename = "type")]
         kind: String,
     }
-    serde_json::from_slice::<Raw>(line).map_or_else(|_| String::new(), |raw| raw.kind)
+    serde_json::from_str::<Raw>(text).map_or_else(|_| String::new(), |raw| raw.kind)
 }
 
-fn item<T: Object>(raw: &RawValue) -> Item<T> {
-    match serde_json::from_str::<T>(raw.get()) {
-        Ok(object) if object.meta().name.is_empty() || object.meta().uid.is_empty() => Item::Unidentified,
-        Ok(object) => Item::Decoded(object),
-        Err(_) => identity(raw).unwrap_or(Item::Unidentified),
+impl<'a> RawItem<'a> {
+    fn of(raw: &'a RawValue) -> Self {
+        Self {
+            identity: ItemIdentity::of(raw.get()),
+            json: raw.get(),
+        }
+    }
+
+    /// Decodes the item into a projection.
+    pub(super) fn decode<T: Object>(&self) -> Item<T> {
+        let Some(identity) = &self.identity else {
+            return Item::Unidentified;
+        };
+        match serde_json::from_str::<T>(self.json) {
+            Ok(object) if !object.meta().name.is_empty() && !object.meta().uid.is_empty() => {
+                Item::Decoded(object)
+            }
+            _ => Item::Undecodable(Identity {
+                key: Key::new(&*identity.namespace, &*identity.name),
+                uid: identity.uid.clone(),
+                version: identity.version.clone(),
+            }),
+        }
     }
 }
 
-/// Decodes only the identity of an object.
-fn identity<T>(raw: &RawValue) -> Option<Item<T>> {
-    #[derive(Deserialize)]
-    struct Whole<'a> {
-        #[serde(borrow)]
-        metadata: Fields<'a>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Fields<'a> {
-        #[serde(borrow)]
-        namespace: Option<&'a RawValue>,
-        #[serde(borrow)]
-        name: &'a RawValue,
-        #[serde(borrow)]
-        uid: &'a RawValue,
-        #[serde(borrow)]
-        resource_version: Option<&'a RawValue>,
-    }
-    fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
-        serde_json::from_str(raw.get()).ok()
-    }
+impl<'a> ItemIdentity<'a> {
+    /// Decodes only the identity, without a copy.
+    fn of(json: &'a str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Whole<'a> {
+            #[serde(borrow)]
+            metadata: Fields<'a>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Fields<'a> {
+            #[serde(borrow)]
+            namespace: Option<&'a RawValue>,
+            #[serde(borrow)]
+            name: &'a RawValue,
+            #[serde(borrow)]
+            uid: &'a RawValue,
+            #[serde(borrow)]
+            resource_version: Option<&'a RawValue>,
+        }
+        fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+            // Only a text with escape sequences has to be copied.
+            let plain = serde_json::from_str::<&str>(raw.get()).map(Cow::Borrowed);
+            plain
+                .or_else(|_| serde_json::from_str(raw.get()).map(Cow::Owned))
+                .ok()
+        }
 
-    let Whole { metadata } = serde_json::from_str(raw.get()).ok()?;
-    let namespace = metadata.namespace.map_or(Some(Cow::Borrowed("")), text)?;
-    let (name, uid) = (text(metadata.name)?, text(metadata.uid)?);
-    let version = metadata.resource_version.and_then(text).unwrap_or_default();
-    (!name.is_empty() && !uid.is_empty()).then(|| {
-        Item::Undecodable(Identity {
-            key: Key::new(&*namespace, &*name),
+        let Whole { metadata } = serde_json::from_str(json).ok()?;
+        let namespace = metadata.namespace.map_or(Some(Cow::Borrowed("")), text)?;
+        let (name, uid) = (text(metadata.name)?, text(metadata.uid)?);
+        let version = metadata.resource_version.and_then(text).unwrap_or_default();
+        (!name.is_empty() && !uid.is_empty()).then(|| Self {
+            namespace,
+            name,
             uid: Uid::from(&*uid),
             version: Version::from(&*version),
         })
-    })
+    }
 }
 
 fn version_of(text: &str) -> Result<Version, WireError> {
@@ -228,7 +275,8 @@ mod tests {
 
     fn items(items: &str) -> Vec<Item<MetaObject>> {
         let body = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{items}]}}"#);
-        page(body.as_bytes()).expect("a page").items
+        let page = page(&body).expect("a page");
+        page.items.iter().map(RawItem::decode).collect()
     }
 
     fn name(item: &Item<MetaObject>) -> String {
@@ -271,41 +319,38 @@ mod tests {
             r#"{"kind":"Status","metadata":{}}"#,
             "<html>",
         ] {
-            assert!(page::<MetaObject>(body.as_bytes()).is_err(), "{body}");
+            assert!(page(body).is_err(), "{body}");
         }
-        let unversioned = page::<MetaObject>(br#"{"kind":"WidgetList","metadata":{},"items":[]}"#);
+        let unversioned = page(r#"{"kind":"WidgetList","metadata":{},"items":[]}"#);
         assert!(unversioned.expect("a list").version.is_none());
-        let null =
-            page::<MetaObject>(br#"{"metadata":{"resourceVersion":"1"},"items":null}"#).expect("a list");
+        let null = page(r#"{"metadata":{"resourceVersion":"1"},"items":null}"#).expect("a list");
         assert!(null.items.is_empty() && null.continue_token.is_none());
-        let more = page::<MetaObject>(br#"{"metadata":{"resourceVersion":"1","continue":"x"},"items":[]}"#);
+        let more = page(r#"{"metadata":{"resourceVersion":"1","continue":"x"},"items":[]}"#);
         assert_eq!(more.expect("a list").continue_token.as_deref(), Some("x"));
     }
 
     #[test]
     fn events_are_decoded_by_type() {
-        let of = |kind: &str, object: &str| {
-            event::<MetaObject>(format!(r#"{{"type":"{kind}","object":{object}}}"#).as_bytes())
-        };
+        let line = |kind: &str, object: &str| format!(r#"{{"type":"{kind}","object":{object}}}"#);
         let object = r#"{"metadata":{"name":"a","uid":"1","resourceVersion":"3"}}"#;
+        let is_named = |item: &RawItem<'_>| matches!(item.decode(), Item::Decoded(MetaObject { .. }));
         for kind in ["ADDED", "MODIFIED"] {
-            assert!(matches!(of(kind, object), Ok(Event::Put(Item::Decoded(_)))));
+            assert!(matches!(event(&line(kind, object)), Ok(Event::Put(item)) if is_named(&item)));
         }
-        assert!(matches!(
-            of("DELETED", object),
-            Ok(Event::Deleted(Item::Decoded(_)))
-        ));
-        assert!(matches!(of("ADDED", "1"), Ok(Event::Put(Item::Unidentified))));
-        assert!(matches!(of("BOOKMARK", object), Ok(Event::Bookmark(v)) if v == Version::from("3")));
-        assert!(matches!(of("ERROR", r#"{"code":410}"#), Ok(Event::Error(s)) if s.code == 410));
-        assert!(matches!(of("ERROR", "7"), Ok(Event::Error(s)) if s == Status::default()));
-        assert!(of("SURPRISE", object).is_err() && of("BOOKMARK", "{}").is_err());
+        assert!(matches!(event(&line("DELETED", object)), Ok(Event::Deleted(item)) if is_named(&item)));
+        assert!(matches!(event(&line("ADDED", "1")), Ok(Event::Put(item)) if item.identity.is_none()));
+        assert!(
+            matches!(event(&line("BOOKMARK", object)), Ok(Event::Bookmark(v)) if v == Version::from("3"))
+        );
+        assert!(matches!(event(&line("ERROR", r#"{"code":410}"#)), Ok(Event::Error(s)) if s.code == 410));
+        assert!(matches!(event(&line("ERROR", "7")), Ok(Event::Error(s)) if s == Status::default()));
+        assert!(event(&line("SURPRISE", object)).is_err() && event(&line("BOOKMARK", "{}")).is_err());
     }
 
     #[test]
     fn errors_do_not_quote_the_body() {
         let bad = format!(r#"{{"metadata":{{"resourceVersion":"1"}},"items":"{SECRET}"}}"#);
-        let error = page::<MetaObject>(bad.as_bytes()).expect_err("not a list");
+        let error = page(&bad).expect_err("not a list");
         assert!(!format!("{error} {error:?}").contains(SECRET), "{error:?}");
         assert!(error.to_string().contains("line 1 column"), "{error}");
     }
@@ -315,8 +360,9 @@ mod tests {
         let mut body = br#"{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a","uid":"1","labels":{"x":""#.to_vec();
         body.extend([0xff]);
         body.extend(br#""}}}]}"#);
-        let page = page::<MetaObject>(&body).expect("a page");
-        assert!(matches!(&page.items[0], Item::Decoded(o)
+        let text = text(&body);
+        let page = page(&text).expect("a page");
+        assert!(matches!(page.items[0].decode::<MetaObject>(), Item::Decoded(o)
             if o.metadata.labels.get("x").is_some_and(|x| *x == "\u{fffd}")));
     }
 

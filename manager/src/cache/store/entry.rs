@@ -1,14 +1,21 @@
-//! The entries of a store.
+//! The entries of a store, ordered by namespace and name.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Partition;
 use crate::cache::wire::Identity;
-use crate::object::{Object, Uid, Version};
+use crate::object::{Key, Object, Text, Uid, Version};
+
+/// The entries by namespace and name, which the objects share. No namespace is empty.
+#[derive(Debug)]
+pub(super) struct Entries<T>(BTreeMap<Text, BTreeMap<Text, Entry<T>>>);
 
 #[derive(Debug)]
 pub(super) struct Entry<T> {
     pub(super) partition: Partition,
+    /// The number of the last list that included it: see [`StagedList`](super::StagedList).
+    pub(super) list: u32,
     pub(super) state: State<T>,
 }
 
@@ -28,9 +35,60 @@ pub(super) struct Undecodable<T> {
 }
 
 /// An item with a known identity.
+#[derive(Debug)]
 pub(super) enum Readable<T> {
     Decoded(Arc<T>),
     Undecodable(Identity),
+}
+
+impl<T> Entries<T> {
+    pub(super) fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&Entry<T>> {
+        self.0.get(namespace)?.get(name)
+    }
+
+    pub(super) fn get_mut(&mut self, namespace: &str, name: &str) -> Option<&mut Entry<T>> {
+        self.0.get_mut(namespace)?.get_mut(name)
+    }
+
+    /// Returns the name as it is stored.
+    pub(super) fn name(&self, namespace: &str, name: &str) -> Option<&Text> {
+        let (name, _) = self.0.get(namespace)?.get_key_value(name)?;
+        Some(name)
+    }
+
+    pub(super) fn insert(&mut self, key: &Key, entry: Entry<T>) -> Option<Entry<T>> {
+        let Key { namespace, name } = key;
+        if let Some(names) = self.0.get_mut(namespace) {
+            return names.insert(name.clone(), entry);
+        }
+        let names = BTreeMap::from([(name.clone(), entry)]);
+        self.0.insert(namespace.clone(), names);
+        None
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) -> Option<Entry<T>> {
+        let names = self.0.get_mut(&key.namespace)?;
+        let removed = names.remove(&key.name);
+        if names.is_empty() {
+            self.0.remove(&key.namespace);
+        }
+        removed
+    }
+
+    /// Iterates with namespace and name.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Text, &Text, &Entry<T>)> {
+        let namespaces = self.0.iter();
+        namespaces
+            .flat_map(|(namespace, names)| names.iter().map(move |(name, entry)| (namespace, name, entry)))
+    }
+
+    pub(super) fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = &Entry<T>> {
+        self.0.get(namespace).into_iter().flat_map(BTreeMap::values)
+    }
 }
 
 impl<T: Object> Readable<T> {

@@ -67,7 +67,6 @@ async fn typed_cache_is_not_forgotten() {
     let alone: Cache<MetaObject> = f.caches.of(&MAPS);
     f.within(1, "synced", || alone.is_synced()).await;
     f.caches.forget_metadata(&MAPS);
-    assert_eq!(f.caches.statuses().len(), 2, "requested as typed");
     create(&f.sandbox, "b", "1").await;
     f.within(1, "followed", || alone.len() == 2).await;
     assert!(series(&f, "configmaps") > 0);
@@ -79,9 +78,12 @@ async fn forgetting_one_of_two_caches_keeps_the_metrics() {
     let metadata = f.caches.metadata(&MAPS);
     metadata.synced().await;
     let typed = f.synced().await;
+    let mut subscription = metadata.subscribe();
     f.caches.forget_metadata(&MAPS);
-    assert_eq!(f.caches.statuses().len(), 1);
     assert!(series(&f, "configmaps") > 0);
     create(&f.sandbox, "a", "1").await;
     f.within(1, "followed", || typed.len() == 1).await;
+    assert!(metadata.all().is_empty() && subscription.is_empty(), "no change");
+    drop(metadata);
+    assert!(subscription.next().await.is_none(), "the last handle was dropped");
 }

@@ -1,9 +1,10 @@
 //! Shared lists and watches.
 
-use coxswain_manager::cache::{CachePositions, Lookup, PendingWrites, Readiness, Write};
+use coxswain_manager::cache::{CachePositions, Lookup, PendingWrites, Readiness, Status, Write};
 use coxswain_manager::object::{MetaObject, Uid, Version};
+use coxswain_sandbox::faults::Effect;
 
-use super::server::Verb;
+use super::server::{StreamFault, Verb};
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -70,8 +71,173 @@ async fn metadata_only_cache_requests_metadata_and_stores_it_once() {
     );
 }
 
+/// A second projection of `ConfigMap`, which decodes every data.
+#[derive(Debug, PartialEq, Deserialize)]
+struct Keys {
+    metadata: Meta,
+    #[serde(default)]
+    data: BTreeMap<String, serde_json::Value>,
+}
+
+impl Object for Keys {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.metadata
+    }
+}
+
+fn requests(f: &Fixture) -> (usize, usize) {
+    (f.server.count(Verb::List), f.server.count(Verb::Watch))
+}
+
 #[tokio::test(start_paused = true)]
-async fn position_is_that_of_the_oldest_cache_of_a_resource() {
+async fn projections_of_one_resource_share_one_list_and_watch() {
+    let f = fixture();
+    create(&f.sandbox, "a", "1").await;
+    let metadata = f.caches.metadata(&MAPS);
+    let (maps, keys): (Cache<Map>, Cache<Keys>) = (f.caches.of(&MAPS), f.caches.of(&MAPS));
+    f.caches.synced().await;
+    settle().await;
+    assert_eq!(requests(&f), (1, 1));
+    set(&f.sandbox, "a", "2").await;
+    f.within(1, "followed", || value(&maps, "a").as_deref() == Some("2"))
+        .await;
+    let data = |cache: &Cache<Keys>| cache.get(&key("a")).present().expect("there").data.clone();
+    assert_eq!(data(&keys), [("k".to_owned(), "2".into())].into());
+    let versions = [maps.version(), keys.version(), metadata.version()];
+    assert!(
+        versions.iter().all(|version| *version == versions[0]),
+        "{versions:?}"
+    );
+    assert_eq!(metadata.all()[0].metadata, maps.all()[0].metadata);
+    maps.relist();
+    f.within(1, "relisted", || requests(&f) == (2, 2)).await;
+    assert_eq!(f.relists("asked"), 1, "counted once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_projection_relists_without_deltas_of_unchanged_objects() {
+    let f = fixture();
+    for name in ["a", "b"] {
+        create(&f.sandbox, name, "1").await;
+    }
+    let maps = f.synced().await;
+    let mut subscription = maps.subscribe();
+    changes(&mut subscription);
+    // The cache stays readable, and the late one waits for its list.
+    f.server.next(Verb::List, 1, Effect::Hang);
+    let keys: Cache<Keys> = f.caches.of(&MAPS);
+    settle().await;
+    assert!(maps.is_synced() && !keys.is_synced() && maps.len() == 2 && keys.is_empty());
+    assert!(!f.caches.is_synced(&MAPS) && keys.status() == Status::Syncing);
+    assert_eq!(f.caches.position(&MAPS).expect("cached").version, maps.version());
+    f.within(60, "synced", || keys.is_synced()).await;
+    assert_eq!(keys.len(), 2);
+    f.within(5, "watched", || f.server.count(Verb::Watch) == 2).await;
+    assert_eq!(changes(&mut subscription), Vec::<String>::new(), "no delta");
+    assert_eq!(requests(&f), (3, 2), "one list did not respond");
+    set(&f.sandbox, "b", "2").await;
+    f.within(1, "followed", || !subscription.is_empty()).await;
+    assert_eq!(changes(&mut subscription), ["~b=1>2"]);
+    assert_eq!(keys.version(), maps.version());
+}
+
+#[tokio::test(start_paused = true)]
+async fn projection_after_metadata_switches_to_whole_objects() {
+    let f = fixture();
+    create(&f.sandbox, "a", "1").await;
+    let metadata = f.caches.metadata(&MAPS);
+    metadata.synced().await;
+    f.within(5, "watched", || f.server.count(Verb::Watch) == 1).await;
+    let mut subscription = metadata.subscribe();
+    assert!(subscription.try_next().is_some());
+    let maps = f.maps();
+    // An event of the metadata-only watch, before the relist.
+    set(&f.sandbox, "a", "2").await;
+    f.within(5, "synced", || maps.is_synced()).await;
+    settle().await;
+    assert_eq!(value(&maps, "a").as_deref(), Some("2"), "whole objects");
+    assert_eq!(requests(&f), (2, 2));
+    let accepts = f.server.accepts();
+    let is_partial: Vec<bool> = { accepts.iter() }
+        .map(|accept| accept.contains("PartialObjectMetadata"))
+        .collect();
+    assert_eq!(is_partial, [true, true, false, false]);
+    assert!(matches!(subscription.try_next(), Some(Delta::Updated { .. })));
+    assert!(subscription.is_empty(), "one change");
+    f.caches.forget_metadata(&MAPS);
+    set(&f.sandbox, "a", "3").await;
+    f.within(1, "followed", || value(&maps, "a").as_deref() == Some("3"))
+        .await;
+    assert!(subscription.is_empty(), "forgotten");
+}
+
+#[tokio::test(start_paused = true)]
+async fn undecodable_object_affects_only_the_projection_that_cannot_decode_it() {
+    let f = fixture();
+    create(&f.sandbox, "a", "1").await;
+    let (maps, keys): (Cache<Map>, Cache<Keys>) = (f.caches.of(&MAPS), f.caches.of(&MAPS));
+    f.caches.synced().await;
+    settle().await;
+    patch(&f.sandbox, "a", serde_json::json!({"data": {"invalid": "x"}})).await;
+    f.within(1, "undecodable", || maps.get(&key("a")) == Lookup::Undecodable)
+        .await;
+    let invalid = |cache: &Cache<Keys>| cache.all()[0].data.contains_key("invalid");
+    assert!(invalid(&keys));
+    assert_eq!(keys.undecodable(), []);
+    assert_eq!(f.metric("coxswain_cache_undecodable_objects", None), 1);
+    maps.relist();
+    f.within(1, "listed", || requests(&f) == (2, 2)).await;
+    assert_eq!(maps.get(&key("a")), Lookup::Undecodable);
+    assert!(invalid(&keys));
+    assert_eq!(maps.version(), keys.version());
+}
+
+#[tokio::test(start_paused = true)]
+async fn relist_decodes_only_changed_objects() {
+    /// Counts the decoded objects.
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Counted {
+        #[serde(deserialize_with = "counted")]
+        metadata: Meta,
+    }
+    thread_local! {
+        static DECODED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+    fn counted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Meta, D::Error> {
+        DECODED.set(DECODED.get() + 1);
+        Meta::deserialize(deserializer)
+    }
+    impl Object for Counted {
+        fn meta(&self) -> &Meta {
+            &self.metadata
+        }
+
+        fn meta_mut(&mut self) -> &mut Meta {
+            &mut self.metadata
+        }
+    }
+
+    let f = fixture();
+    for name in ["a", "b", "c"] {
+        create(&f.sandbox, name, "1").await;
+    }
+    let cache: Cache<Counted> = f.caches.of(&MAPS);
+    cache.synced().await;
+    let listed = DECODED.get();
+    assert_eq!(listed, cache.len());
+    f.server.streams(StreamFault::Silence);
+    set(&f.sandbox, "b", "2").await;
+    cache.relist();
+    f.within(5, "relisted", || requests(&f).0 == 2).await;
+    assert_eq!((DECODED.get() - listed, cache.len()), (1, listed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn position_is_that_of_all_projections_of_a_resource() {
     let f = fixture();
     assert!(f.caches.position(&MAPS).is_none());
     let created = create(&f.sandbox, "a", "1").await;
