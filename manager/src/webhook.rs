@@ -44,15 +44,18 @@
 //! ```
 
 mod certificates;
+mod denial;
 mod handler;
 mod hooks;
 mod metrics;
+mod request;
 mod review;
 mod server;
 #[cfg(test)]
 mod tests;
 
 pub use certificates::{Certificates, InvalidServiceName, ServiceName, Source};
+pub use denial::Denial;
 pub use hooks::{Hooks, mutating_path, validating_path};
-pub use review::{AdmissionRequest, Denial, GroupVersionKind, Operation};
+pub use request::{AdmissionRequest, GroupVersionKind, GroupVersionResource, Operation};
 pub use server::{Server, WebhookError};

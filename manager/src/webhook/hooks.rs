@@ -7,7 +7,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::review::{AdmissionRequest, Decision, Denial};
+use super::denial::Denial;
+use super::request::AdmissionRequest;
+use super::review::Decision;
 use crate::object::Resource;
 
 /// The admission handlers of a server by path. Paths follow controller-runtime: see [`mutating_path`] and

@@ -8,141 +8,12 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::Cause;
+use super::denial::Denial;
+use super::request::AdmissionRequest;
 use crate::object::decode::null_is_default;
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
-
-/// The response to a request that is denied, shown to the client of the API server after the name of the webhook.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denial {
-    /// HTTP status code, 400 or higher.
-    pub code: u16,
-    /// Reason of the `Status`, such as `Invalid` or `Forbidden`.
-    pub reason: &'static str,
-    /// Message of the `Status`.
-    pub message: String,
-    /// Errors by field.
-    pub causes: Vec<Cause>,
-    /// Warnings for the client, shown in addition to the message.
-    pub warnings: Vec<String>,
-}
-
-impl Denial {
-    /// Denies an invalid object with 422 and the API server's wording.
-    #[must_use]
-    pub fn invalid(kind: &str, name: &str, causes: Vec<Cause>) -> Self {
-        let texts = causes.iter().map(|Cause { field, message, .. }| {
-            if field.is_empty() {
-                message.clone()
-            } else {
-                format!("{field}: {message}")
-            }
-        });
-        let texts: Vec<_> = texts.collect();
-        let texts = match texts.as_slice() {
-            [one] => one.clone(),
-            several => format!("[{}]", several.join(", ")),
-        };
-        Self {
-            code: 422,
-            reason: "Invalid",
-            message: format!("{kind} {name:?} is invalid: {texts}"),
-            causes,
-            warnings: Vec::new(),
-        }
-    }
-
-    /// Denies the request with 403.
-    #[must_use]
-    pub fn forbidden(message: impl Into<String>) -> Self {
-        Self {
-            code: 403,
-            reason: "Forbidden",
-            message: message.into(),
-            causes: Vec::new(),
-            warnings: Vec::new(),
-        }
-    }
-
-    /// Returns the `Status` object.
-    pub(super) fn status(&self) -> Value {
-        let Self {
-            code,
-            reason,
-            message,
-            causes,
-            warnings: _,
-        } = self;
-        let mut status = json!({"status": "Failure", "code": code, "reason": reason, "message": message});
-        if !causes.is_empty() {
-            let causes = causes.iter().map(
-                |Cause {
-                     reason,
-                     message,
-                     field,
-                 }| json!({"reason": reason, "message": message, "field": field}),
-            );
-            status["details"] = json!({"causes": causes.collect::<Vec<_>>()});
-        }
-        status
-    }
-}
-
-/// The request of an `AdmissionReview`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct AdmissionRequest {
-    /// Copied to the response.
-    pub(super) uid: String,
-    #[expect(missing_docs, reason = "plain data")]
-    pub operation: Operation,
-    /// The kind of the object.
-    #[serde(deserialize_with = "null_is_default")]
-    pub kind: GroupVersionKind,
-    /// The subresource of the request, such as `status`; empty for the object itself.
-    #[serde(deserialize_with = "null_is_default")]
-    pub sub_resource: String,
-    /// Empty if the API server will generate the name.
-    #[serde(deserialize_with = "null_is_default")]
-    pub name: String,
-    /// Empty for a cluster-scoped object.
-    #[serde(deserialize_with = "null_is_default")]
-    pub namespace: String,
-    /// Reports whether the change will not be persisted.
-    #[serde(deserialize_with = "null_is_default")]
-    pub dry_run: bool,
-    /// The new object; null for DELETE.
-    pub object: Value,
-    /// The existing object; null for CREATE.
-    pub old_object: Value,
-}
-
-/// The operation of an admission request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-#[expect(missing_docs, reason = "plain data")]
-pub enum Operation {
-    Create,
-    Update,
-    Delete,
-    Connect,
-    #[default]
-    #[serde(other)]
-    Unknown,
-}
-
-/// The kind of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-#[expect(missing_docs, reason = "plain data")]
-pub struct GroupVersionKind {
-    /// Empty for the core group.
-    pub group: String,
-    pub version: String,
-    pub kind: String,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ReviewError {
@@ -236,6 +107,8 @@ mod tests {
     use super::*;
 
     use crate::client::Cause;
+    use crate::serve::User;
+    use crate::webhook::{GroupVersionKind, GroupVersionResource, Operation};
 
     fn review(request: &Value) -> Value {
         json!({"apiVersion": API_VERSION, "kind": KIND, "request": request})
@@ -251,26 +124,44 @@ mod tests {
         let request = json!({
             "uid": "7f0b2891", "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
             "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
-            "requestKind": {"group": "apps", "version": "v1", "kind": "Deployment"},
+            "requestKind": {"group": "apps", "version": "v1beta1", "kind": "Deployment"},
+            "requestResource": {"group": "apps", "version": "v1beta1", "resource": "deployments"},
             "subResource": "scale", "requestSubResource": "scale", "name": "web", "namespace": "default",
-            "operation": "UPDATE", "userInfo": {"username": "me", "groups": ["a"]}, "object": {"a": 1},
-            "oldObject": null, "dryRun": true, "options": {"kind": "UpdateOptions"},
+            "operation": "UPDATE", "object": {"a": 1}, "oldObject": null, "dryRun": true,
+            "userInfo": {"username": "me", "uid": "8", "groups": ["a"], "extra": {"scopes": ["b", "c"]}},
+            "options": {"kind": "UpdateOptions"},
         });
-        let kind = GroupVersionKind {
+        let kind = |version: &str| GroupVersionKind {
             group: "apps".to_owned(),
-            version: "v1".to_owned(),
+            version: version.to_owned(),
             kind: "Deployment".to_owned(),
+        };
+        let resource = |version: &str| GroupVersionResource {
+            group: "apps".to_owned(),
+            version: version.to_owned(),
+            resource: "deployments".to_owned(),
         };
         let expected = AdmissionRequest {
             uid: "7f0b2891".to_owned(),
             operation: Operation::Update,
-            kind,
+            kind: kind("v1"),
+            resource: resource("v1"),
             sub_resource: "scale".to_owned(),
+            request_kind: kind("v1beta1"),
+            request_resource: resource("v1beta1"),
+            request_sub_resource: "scale".to_owned(),
             name: "web".to_owned(),
             namespace: "default".to_owned(),
+            user_info: User {
+                name: "me".to_owned(),
+                uid: "8".to_owned(),
+                groups: vec!["a".to_owned()],
+                extra: [("scopes".to_owned(), vec!["b".to_owned(), "c".to_owned()])].into(),
+            },
             dry_run: true,
             object: json!({"a": 1}),
             old_object: Value::Null,
+            options: json!({"kind": "UpdateOptions"}),
         };
         assert_eq!(decoded(&review(&request)), Ok(expected));
         let least = decoded(&review(&json!({"uid": "a", "operation": "EXPLODE"}))).expect("a request");

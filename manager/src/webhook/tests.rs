@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 use super::handler::{MAX_BODY_BYTES, MAX_BUFFERED_BYTES, REVIEW_TIMEOUT, ReviewHandler};
 use super::hooks::{Hooks, validating_path};
 use super::metrics::RequestMetrics;
-use super::review::Denial;
+use super::denial::Denial;
 use crate::env::{Env, TaskSet};
 use crate::object::Resource;
 use crate::serve::HttpResponse;
