@@ -53,9 +53,11 @@ mod review;
 mod server;
 #[cfg(test)]
 mod tests;
+mod typed;
 
 pub use certificates::{Certificates, InvalidServiceName, ServiceName, Source};
 pub use denial::Denial;
 pub use hooks::{Hooks, mutating_path, validating_path};
 pub use request::{AdmissionRequest, GroupVersionKind, GroupVersionResource, Operation};
 pub use server::{Server, WebhookError};
+pub use typed::{Defaulter, Validator};

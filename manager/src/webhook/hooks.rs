@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::denial::Denial;
 use super::request::AdmissionRequest;
 use super::review::Decision;
+use super::typed::{self, Defaulter, Validator};
 use crate::object::Resource;
 
 /// The admission handlers of a server by path. Paths follow controller-runtime: see [`mutating_path`] and
@@ -71,6 +75,43 @@ impl Hooks {
         self.add(validating_path(resource), move |request| {
             let warnings = hook(request);
             async move { warnings.await.map_or_else(Decision::Deny, Decision::Allow) }.boxed()
+        })
+    }
+
+    /// Adds a defaulter for the type `K`: a mutating handler whose JSON patch contains only the changes that the defaulter
+    /// makes. Fields that `K` does not know stay as they are, also in lists of objects. The elements of a list are matched by
+    /// value, then by `name`, then by index, so `K` must keep their order.
+    ///
+    /// The path is [`mutating_path`] of the resource. Types of closure parameters must be given:
+    /// `|boat: &mut Boat, _: &AdmissionRequest| { ... }`.
+    #[must_use]
+    pub fn with_defaulter<K>(self, defaulter: impl Defaulter<K>) -> Self
+    where
+        K: kube::Resource<DynamicType = (), Scope: 'static>
+            + Serialize
+            + DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
+    {
+        let (resource, defaulter) = (Resource::of::<K>(), Arc::new(defaulter));
+        self.mutating(&resource.clone(), move |request| {
+            let (resource, defaulter) = (resource.clone(), defaulter.clone());
+            async move { typed::mutate(&*defaulter, &resource, &request).await }
+        })
+    }
+
+    /// Adds a validator for the type `K`, at [`validating_path`] of the resource. Types of closure parameters must be given:
+    /// `|boat: &Boat, _: &AdmissionRequest| { ... }`.
+    #[must_use]
+    pub fn with_validator<K>(self, validator: impl Validator<K>) -> Self
+    where
+        K: kube::Resource<DynamicType = (), Scope: 'static> + DeserializeOwned + Send + Sync + 'static,
+    {
+        let (resource, validator) = (Resource::of::<K>(), Arc::new(validator));
+        self.validating(&resource.clone(), move |request| {
+            let (resource, validator) = (resource.clone(), validator.clone());
+            async move { typed::validate(&*validator, &resource, &request).await }
         })
     }
 

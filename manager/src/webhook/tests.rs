@@ -17,10 +17,10 @@ use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
+use super::denial::Denial;
 use super::handler::{MAX_BODY_BYTES, MAX_BUFFERED_BYTES, REVIEW_TIMEOUT, ReviewHandler};
 use super::hooks::{Hooks, validating_path};
 use super::metrics::RequestMetrics;
-use super::denial::Denial;
 use crate::env::{Env, TaskSet};
 use crate::object::Resource;
 use crate::serve::HttpResponse;
