@@ -44,6 +44,7 @@
 //! ```
 
 mod certificates;
+mod conversion;
 mod denial;
 mod handler;
 mod hooks;
@@ -56,6 +57,7 @@ mod tests;
 mod typed;
 
 pub use certificates::{Certificates, InvalidServiceName, ServiceName, Source};
+pub use conversion::{CONVERSION_PATH, Conversion, ConversionError, Convertible};
 pub use denial::Denial;
 pub use hooks::{Hooks, mutating_path, validating_path};
 pub use request::{AdmissionRequest, GroupVersionKind, GroupVersionResource, Operation};

@@ -1,4 +1,4 @@
-//! The HTTP handler for admission reviews.
+//! The HTTP handler for reviews.
 //!
 //! A request acquires a review slot only after its body is read, so that slow clients do not occupy slots. The buffered
 //! bytes of all bodies together are bounded.
@@ -7,7 +7,6 @@
 //! no decision, and the `failurePolicy` of the webhook applies.
 
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -20,19 +19,14 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::hooks::{Hook, Hooks};
 use super::metrics::RequestMetrics;
-use super::review;
 use crate::env::Clock;
 use crate::panics;
 use crate::serve::{HttpHandler, HttpResponse, Peer, response, text};
 
-/// The API server accepts objects of up to 3 MiB, and the review of an update contains two of them.
-pub(super) const MAX_BODY_BYTES: usize = 7 * 1024 * 1024;
-/// The default `timeoutSeconds` of a webhook.
-pub(super) const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// Concurrent reviews. Others wait until they time out.
 const MAX_REVIEWS: usize = 64;
 /// Buffered bytes of all bodies together. A request over the limit is rejected with 503.
-pub(super) const MAX_BUFFERED_BYTES: usize = 16 * MAX_BODY_BYTES;
+pub(super) const MAX_BUFFERED_BYTES: usize = 112 * 1024 * 1024;
 
 type ErrorResponse = Box<HttpResponse>;
 
@@ -68,19 +62,20 @@ impl ReviewHandler {
         let Some(hook) = self.hooks.0.get(&path) else {
             return close_connection(text(StatusCode::NOT_FOUND, "404 page not found\n"), http1);
         };
+        let timeout = hook.limits().timeout;
         let _in_flight = self.metrics.begin(&path);
         let start = self.clock.now();
         let reviewed = self
             .clock
-            .timeout(REVIEW_TIMEOUT, self.review(&path, hook, request))
+            .timeout(timeout, self.review(&path, hook, request))
             .await;
         let response = match reviewed {
             Some(Ok(review)) => response(StatusCode::OK, "application/json", review),
             // The rest of the body may not have been read.
             Some(Err(error)) => close_connection(*error, http1),
             None => {
-                tracing::warn!(path, "Admission review timed out");
-                let body = format!("no decision within {} s\n", REVIEW_TIMEOUT.as_secs());
+                tracing::warn!(path, "Review timed out");
+                let body = format!("no decision within {} s\n", timeout.as_secs());
                 close_connection(text(StatusCode::GATEWAY_TIMEOUT, body), http1)
             }
         };
@@ -93,43 +88,37 @@ impl ReviewHandler {
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
     {
-        check_head(&request)?;
-        let (body, _buffered) = self.read(request.into_body()).await?;
+        let max_bytes = hook.limits().body_bytes;
+        check_head(&request, max_bytes)?;
+        let (body, _buffered) = self.read(request.into_body(), max_bytes).await?;
         // The semaphore is never closed.
         let _slot = self.slots.acquire().await;
-        let request = review::decode(&body)
-            .map_err(|error| Box::new(error_response(StatusCode::BAD_REQUEST, &error)))?;
-        drop(body);
-        let uid = request.uid.clone();
-        // The call itself may panic, not only its future.
-        let decision = AssertUnwindSafe(async { hook(request).await })
-            .catch_unwind()
-            .await;
-        let decision = decision.map_err(|panic| {
-            tracing::error!(
-                path,
-                panic = panics::message(&*panic),
-                "Admission handler panicked"
-            );
+        let reviewed = AssertUnwindSafe(hook.review(body)).catch_unwind().await;
+        let reviewed = reviewed.map_err(|panic| {
+            tracing::error!(path, panic = panics::message(&*panic), "Webhook handler panicked");
             Box::new(text(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "500 internal server error\n",
             ))
         })?;
-        Ok(review::encode(&uid, decision))
+        reviewed.map_err(|error| Box::new(error_response(StatusCode::BAD_REQUEST, &error)))
     }
 
     /// Reads a body. Returns it with the permits for its bytes.
-    async fn read<B>(&self, body: B) -> Result<(Vec<u8>, Option<SemaphorePermit<'_>>), ErrorResponse>
+    async fn read<B>(
+        &self,
+        body: B,
+        max_bytes: usize,
+    ) -> Result<(Vec<u8>, Option<SemaphorePermit<'_>>), ErrorResponse>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
     {
-        let mut body = Box::pin(Limited::new(body, MAX_BODY_BYTES));
+        let mut body = Box::pin(Limited::new(body, max_bytes));
         let (mut read, mut held) = (Vec::new(), None::<SemaphorePermit>);
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| {
                 Box::new(if error.is::<LengthLimitError>() {
-                    too_large()
+                    too_large(max_bytes)
                 } else {
                     error_response(StatusCode::BAD_REQUEST, &"request body is truncated")
                 })
@@ -137,8 +126,8 @@ impl ReviewHandler {
             let Ok(data) = frame.into_data() else { continue };
             let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
             let Ok(permits) = self.buffer.try_acquire_many(count) else {
-                tracing::warn!("Rejected admission review, too many bytes in flight");
-                let message = "too many admission reviews in flight, try again";
+                tracing::warn!("Rejected review, too many bytes in flight");
+                let message = "too many reviews in flight, try again";
                 return Err(Box::new(error_response(
                     StatusCode::SERVICE_UNAVAILABLE,
                     &message,
@@ -161,12 +150,9 @@ impl HttpHandler for ReviewHandler {
 }
 
 /// Rejects a request by its method and headers.
-fn check_head<B: Body>(request: &Request<B>) -> Result<(), ErrorResponse> {
+fn check_head<B: Body>(request: &Request<B>, max_bytes: usize) -> Result<(), ErrorResponse> {
     if request.method() != Method::POST {
-        let mut response = error_response(
-            StatusCode::METHOD_NOT_ALLOWED,
-            &"an admission review must be sent by POST",
-        );
+        let mut response = error_response(StatusCode::METHOD_NOT_ALLOWED, &"a review must be sent by POST");
         response
             .headers_mut()
             .insert(ALLOW, HeaderValue::from_static("POST"));
@@ -180,17 +166,17 @@ fn check_head<B: Body>(request: &Request<B>) -> Result<(), ErrorResponse> {
     if !essence.is_some_and(|it| it.eq_ignore_ascii_case("application/json")) {
         return Err(Box::new(error_response(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            &"the content type of an admission review must be application/json",
+            &"the content type of a review must be application/json",
         )));
     }
-    if request.body().size_hint().lower() > MAX_BODY_BYTES as u64 {
-        return Err(Box::new(too_large()));
+    if request.body().size_hint().lower() > max_bytes as u64 {
+        return Err(Box::new(too_large(max_bytes)));
     }
     Ok(())
 }
 
-fn too_large() -> HttpResponse {
-    let message = format!("an admission review has at most {MAX_BODY_BYTES} bytes");
+fn too_large(max_bytes: usize) -> HttpResponse {
+    let message = format!("the review has more than {max_bytes} bytes");
     error_response(StatusCode::PAYLOAD_TOO_LARGE, &message)
 }
 

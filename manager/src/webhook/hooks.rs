@@ -1,27 +1,79 @@
-//! Admission handlers by path.
+//! Handlers by path.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::conversion::{CONVERSION_PATH, Conversion, ConversionError, ConversionRequest, Converters};
 use super::denial::Denial;
 use super::request::AdmissionRequest;
-use super::review::Decision;
+use super::review::{self, Decision, ReviewError};
 use super::typed::{self, Defaulter, Validator};
 use crate::object::Resource;
 
-/// The admission handlers of a server by path. Paths follow controller-runtime: see [`mutating_path`] and
-/// [`validating_path`].
+/// The handlers of a server by path. Paths follow controller-runtime: see [`mutating_path`], [`validating_path`] and
+/// [`CONVERSION_PATH`].
 #[derive(Default)]
 pub struct Hooks(pub(super) BTreeMap<String, Hook>);
 
-pub(super) type Hook = Box<dyn Fn(AdmissionRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
+/// The handler of a path.
+pub(super) enum Hook {
+    Admission(AdmissionHook),
+    Conversion(Converters),
+}
+
+type AdmissionHook = Box<dyn Fn(AdmissionRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
+
+/// The bounds of a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) body_bytes: usize,
+    pub(super) timeout: Duration,
+}
+
+impl Hook {
+    pub(super) fn limits(&self) -> Limits {
+        match self {
+            Self::Admission(_) => Limits {
+                // The API server accepts objects of up to 3 MiB, and the review of an update contains two of them.
+                body_bytes: 7 * 1024 * 1024,
+                // The default `timeoutSeconds` of a webhook.
+                timeout: Duration::from_secs(10),
+            },
+            Self::Conversion(_) => Limits {
+                // A list is converted by one review.
+                body_bytes: 32 * 1024 * 1024,
+                // The timeout of API servers.
+                timeout: Duration::from_secs(30),
+            },
+        }
+    }
+
+    /// Returns the review with the response.
+    pub(super) async fn review(&self, body: Vec<u8>) -> Result<Bytes, ReviewError> {
+        match self {
+            Self::Admission(hook) => {
+                let request: AdmissionRequest = review::decode(&body)?;
+                drop(body);
+                let uid = request.uid.clone();
+                Ok(review::encode(&uid, hook(request).await))
+            }
+            Self::Conversion(converters) => {
+                let request: ConversionRequest = review::decode(&body)?;
+                drop(body);
+                Ok(converters.review(request).await)
+            }
+        }
+    }
+}
 
 /// Returns the path of the mutating webhook of a resource.
 #[must_use]
@@ -115,12 +167,53 @@ impl Hooks {
         })
     }
 
+    /// Adds a handler that converts the objects of a custom resource between its versions, at [`CONVERSION_PATH`]. The version
+    /// of `resource` does not matter.
+    ///
+    /// The handler gets an object and the desired `apiVersion`, and returns the object in this version. It must keep the
+    /// metadata except for labels and annotations. It is not called for an object that has this version.
+    #[must_use]
+    pub fn converting<F>(mut self, resource: &Resource, hook: F) -> Self
+    where
+        F: Fn(Value, &str) -> Result<Value, ConversionError> + Send + Sync + 'static,
+    {
+        let path = CONVERSION_PATH.to_owned();
+        let entry = self.0.entry(path);
+        if let Hook::Conversion(converters) = entry.or_insert_with(|| Hook::Conversion(Converters::default()))
+        {
+            converters.add(&resource.group, &resource.kind, Box::new(hook));
+        }
+        self
+    }
+
+    /// Adds the conversion between the typed versions of a custom resource, at [`CONVERSION_PATH`].
+    #[must_use]
+    pub fn with_conversion<H>(self, conversion: Conversion<H>) -> Self
+    where
+        H: kube::Resource<DynamicType = (), Scope: 'static> + 'static,
+    {
+        self.converting(&Resource::of::<H>(), move |object, desired| {
+            conversion.convert(&object, desired)
+        })
+    }
+
     fn add<F>(mut self, path: String, hook: F) -> Self
     where
         F: Fn(AdmissionRequest) -> BoxFuture<'static, Decision> + Send + Sync + 'static,
     {
-        self.0.insert(path, Box::new(hook));
+        self.0.insert(path, Hook::Admission(Box::new(hook)));
         self
+    }
+}
+
+#[cfg(test)]
+impl Hooks {
+    /// Returns the decision of an admission handler that does not wait.
+    pub(super) fn decide(&self, path: &str, request: AdmissionRequest) -> Decision {
+        let Hook::Admission(hook) = &self.0[path] else {
+            panic!("not an admission handler");
+        };
+        hook(request).now_or_never().expect("at once")
     }
 }
 
@@ -159,7 +252,7 @@ mod tests {
             object,
             ..AdmissionRequest::default()
         };
-        hooks.0[path](request).now_or_never().expect("at once")
+        hooks.decide(path, request)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Decoding and encoding of `AdmissionReview` in `admission.k8s.io/v1`.
+//! Decoding of reviews, and encoding of `AdmissionReview` in `admission.k8s.io/v1`.
 //!
 //! Error messages never quote the request.
 
@@ -6,14 +6,32 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::denial::Denial;
 use super::request::AdmissionRequest;
 use crate::object::decode::null_is_default;
 
-const API_VERSION: &str = "admission.k8s.io/v1";
-const KIND: &str = "AdmissionReview";
+/// The request of a review.
+pub(super) trait ReviewRequest: DeserializeOwned {
+    const API_VERSION: &'static str;
+    const KIND: &'static str;
+    /// The field of the configuration that selects the version of the review.
+    const VERSIONS: &'static str;
+
+    fn uid(&self) -> &str;
+}
+
+impl ReviewRequest for AdmissionRequest {
+    const API_VERSION: &'static str = "admission.k8s.io/v1";
+    const KIND: &'static str = "AdmissionReview";
+    const VERSIONS: &'static str = "admissionReviewVersions of the webhook";
+
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ReviewError {
@@ -21,14 +39,20 @@ pub(super) enum ReviewError {
     Empty,
     #[error("request body is not valid JSON (line {line}, column {column})")]
     Syntax { line: usize, column: usize },
-    #[error("request body is not a valid {KIND} (line {line}, column {column})")]
-    Form { line: usize, column: usize },
-    #[error(
-        "request body is not an {KIND} of {API_VERSION}; admissionReviewVersions of the webhook must contain v1"
-    )]
-    Version,
-    #[error("{KIND} has no request")]
-    NoRequest,
+    #[error("request body is not a valid {kind} (line {line}, column {column})")]
+    Form {
+        kind: &'static str,
+        line: usize,
+        column: usize,
+    },
+    #[error("kind of the request body is not {kind} of {api_version}; {versions} must contain v1")]
+    Version {
+        kind: &'static str,
+        api_version: &'static str,
+        versions: &'static str,
+    },
+    #[error("{0} has no request")]
+    NoRequest(&'static str),
     #[error("request has no uid")]
     NoUid,
 }
@@ -42,37 +66,47 @@ pub(super) enum Decision {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
-struct Review {
-    #[serde(deserialize_with = "null_is_default")]
+#[serde(rename_all = "camelCase", bound = "R: DeserializeOwned")]
+struct Review<R> {
+    #[serde(default, deserialize_with = "null_is_default")]
     api_version: String,
-    #[serde(deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "null_is_default")]
     kind: String,
-    request: Option<AdmissionRequest>,
+    request: Option<R>,
 }
 
-pub(super) fn decode(body: &[u8]) -> Result<AdmissionRequest, ReviewError> {
+pub(super) fn decode<R: ReviewRequest>(body: &[u8]) -> Result<R, ReviewError> {
     if body.is_empty() {
         return Err(ReviewError::Empty);
     }
     // The parser's error may quote the body.
-    let review: Review = serde_json::from_slice(body).map_err(|error| {
+    let review: Review<R> = serde_json::from_slice(body).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         if error.is_data() {
-            ReviewError::Form { line, column }
+            let kind = R::KIND;
+            ReviewError::Form { kind, line, column }
         } else {
             ReviewError::Syntax { line, column }
         }
     })?;
-    if review.api_version != API_VERSION || review.kind != KIND {
-        return Err(ReviewError::Version);
+    if review.api_version != R::API_VERSION || review.kind != R::KIND {
+        return Err(ReviewError::Version {
+            kind: R::KIND,
+            api_version: R::API_VERSION,
+            versions: R::VERSIONS,
+        });
     }
-    let request = review.request.ok_or(ReviewError::NoRequest)?;
-    if request.uid.is_empty() {
+    let request = review.request.ok_or(ReviewError::NoRequest(R::KIND))?;
+    if request.uid().is_empty() {
         return Err(ReviewError::NoUid);
     }
     Ok(request)
+}
+
+/// Encodes the response of a review.
+pub(super) fn envelope<R: ReviewRequest>(response: &Value) -> Bytes {
+    let review = json!({"apiVersion": R::API_VERSION, "kind": R::KIND, "response": response});
+    review.to_string().into()
 }
 
 /// Encodes the response to the request with this uid.
@@ -98,8 +132,7 @@ pub(super) fn encode(uid: &str, decision: Decision) -> Bytes {
             }
         }
     }
-    let review = json!({"apiVersion": API_VERSION, "kind": KIND, "response": response});
-    review.to_string().into()
+    envelope::<AdmissionRequest>(&response)
 }
 
 #[cfg(test)]
@@ -109,6 +142,9 @@ mod tests {
     use crate::client::Cause;
     use crate::serve::User;
     use crate::webhook::{GroupVersionKind, GroupVersionResource, Operation};
+
+    const API_VERSION: &str = AdmissionRequest::API_VERSION;
+    const KIND: &str = AdmissionRequest::KIND;
 
     fn review(request: &Value) -> Value {
         json!({"apiVersion": API_VERSION, "kind": KIND, "request": request})
@@ -178,19 +214,28 @@ mod tests {
                 "request body is not valid JSON (line 2, column 8)",
             ),
         ] {
-            assert_eq!(decode(body.as_bytes()).expect_err(body).to_string(), error);
+            assert_eq!(
+                decode::<AdmissionRequest>(body.as_bytes())
+                    .expect_err(body)
+                    .to_string(),
+                error
+            );
         }
-        for body in ["7", r#"{"kind":{"hunter2":1}}"#, r#"{"request":"hunter2"}"#] {
-            let error = decode(body.as_bytes()).expect_err(body);
+        for body in ["7", "[]", r#"{"kind":{"hunter2":1}}"#, r#"{"request":"hunter2"}"#] {
+            let error = decode::<AdmissionRequest>(body.as_bytes()).expect_err(body);
             assert!(matches!(error, ReviewError::Form { .. }), "{body}: {error}");
             assert!(!error.to_string().contains("hunter2"), "{error}");
         }
         let mut beta = review(&json!({"uid": "a"}));
         beta["apiVersion"] = json!("admission.k8s.io/v1beta1");
-        assert_eq!(decoded(&beta), Err(ReviewError::Version));
-        assert_eq!(decoded(&json!({})), Err(ReviewError::Version));
-        assert_eq!(decoded(&json!([])), Err(ReviewError::Version));
-        assert_eq!(decoded(&review(&Value::Null)), Err(ReviewError::NoRequest));
+        for review in [beta, json!({})] {
+            assert_eq!(
+                decoded(&review).expect_err("an error").to_string(),
+                "kind of the request body is not AdmissionReview of admission.k8s.io/v1; admissionReviewVersions of the \
+                 webhook must contain v1"
+            );
+        }
+        assert_eq!(decoded(&review(&Value::Null)), Err(ReviewError::NoRequest(KIND)));
         assert_eq!(decoded(&review(&json!({}))), Err(ReviewError::NoUid));
     }
 

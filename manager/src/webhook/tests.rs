@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::denial::Denial;
-use super::handler::{MAX_BODY_BYTES, MAX_BUFFERED_BYTES, REVIEW_TIMEOUT, ReviewHandler};
+use super::handler::{MAX_BUFFERED_BYTES, ReviewHandler};
 use super::hooks::{Hooks, validating_path};
 use super::metrics::RequestMetrics;
 use crate::env::{Env, TaskSet};
@@ -27,6 +27,8 @@ use crate::serve::HttpResponse;
 
 const BOATS: Resource = Resource::namespaced("harbour.example", "v1", "boats", "Boat");
 const PATH: &str = "/validate-harbour-example-v1-boat";
+const MAX_BODY_BYTES: usize = 7 * 1024 * 1024;
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
 
 struct Fixture {
@@ -131,11 +133,11 @@ async fn invalid_review_returns_400() {
         (String::new(), "request body is empty"),
         (
             "{}".to_owned(),
-            "request body is not an AdmissionReview of admission.k8s.io/v1",
+            "kind of the request body is not AdmissionReview of admission.k8s.io/v1",
         ),
         (
             beta,
-            "request body is not an AdmissionReview of admission.k8s.io/v1",
+            "kind of the request body is not AdmissionReview of admission.k8s.io/v1",
         ),
     ] {
         let (code, text) = fixture.ask(post(sent.clone())).await;
@@ -345,10 +347,7 @@ async fn bytes_of_bodies_are_bounded_for_all_reviews_together() {
     fixture.env.clock.sleep(SECOND).await;
     assert_eq!(
         fixture.does("nothing").await,
-        (
-            503,
-            "too many admission reviews in flight, try again\n".to_owned()
-        )
+        (503, "too many reviews in flight, try again\n".to_owned())
     );
     for it in pending {
         assert_eq!(it.await.expect("no panic"), StatusCode::GATEWAY_TIMEOUT);

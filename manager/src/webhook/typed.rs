@@ -15,6 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub(super) use self::decode::decode;
+pub(super) use self::patch::merge;
 use super::denial::Denial;
 use super::request::{AdmissionRequest, Operation};
 use crate::object::Resource;
@@ -108,7 +110,7 @@ pub(super) async fn mutate<K: Serialize + DeserializeOwned>(
     request: &AdmissionRequest,
 ) -> Result<Vec<Value>, Denial> {
     check_kind(resource, request)?;
-    let mut object: K = decode(resource, "object", &request.object)?;
+    let mut object: K = decode_object(resource, "object", &request.object)?;
     let before = encode(resource, &object)?;
     defaulter.default(&mut object, request).await?;
     let after = encode(resource, &object)?;
@@ -122,8 +124,8 @@ pub(super) async fn validate<K: DeserializeOwned>(
     request: &AdmissionRequest,
 ) -> Result<Vec<String>, Denial> {
     check_kind(resource, request)?;
-    let new = || decode(resource, "object", &request.object);
-    let old = || decode(resource, "old object", &request.old_object);
+    let new = || decode_object(resource, "object", &request.object);
+    let old = || decode_object(resource, "old object", &request.old_object);
     match request.operation {
         Operation::Create => validator.validate_create(&new()?, request).await,
         Operation::Update => validator.validate_update(&old()?, &new()?, request).await,
@@ -148,17 +150,10 @@ fn check_kind(resource: &Resource, request: &AdmissionRequest) -> Result<(), Den
     Err(Denial::bad_request(message))
 }
 
-fn decode<K: DeserializeOwned>(resource: &Resource, field: &str, object: &Value) -> Result<K, Denial> {
-    decode::decode(object).map_err(|path| {
-        let position = if path.is_empty() {
-            String::new()
-        } else {
-            format!(" at {path}")
-        };
+fn decode_object<K: DeserializeOwned>(resource: &Resource, field: &str, object: &Value) -> Result<K, Denial> {
+    decode(object).map_err(|error| {
         let (kind, version) = (&resource.kind, resource.api_version());
-        Denial::bad_request(format!(
-            "the {field} is not a valid {kind} of {version}: invalid value or missing field{position}"
-        ))
+        Denial::bad_request(format!("the {field} is not a valid {kind} of {version}: {error}"))
     })
 }
 

@@ -1,16 +1,34 @@
 //! Decoding of the objects of a request. Errors name the position of the invalid value and never quote a value.
 
+use std::fmt;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Decodes an object. The error is the path of the field that is invalid, or that lacks a required field; empty for the
-/// object itself.
-pub(in crate::webhook) fn decode<K: DeserializeOwned>(object: &Value) -> Result<K, String> {
+/// The position of a value that does not decode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::webhook) struct DecodeError {
+    /// The path of the field that is invalid, or that lacks a required field; empty for the object itself.
+    path: String,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("invalid value or missing field")?;
+        if !self.path.is_empty() {
+            write!(f, " at {}", self.path)?;
+        }
+        Ok(())
+    }
+}
+
+pub(in crate::webhook) fn decode<K: DeserializeOwned>(object: &Value) -> Result<K, DecodeError> {
     K::deserialize(object).or_else(|_| {
         // Only the decoder of text knows the position.
         let text = object.to_string();
-        serde_json::from_str(&text)
-            .map_err(|error| path_at(&text.as_bytes()[..error.column().min(text.len())]))
+        serde_json::from_str(&text).map_err(|error| DecodeError {
+            path: path_at(&text.as_bytes()[..error.column().min(text.len())]),
+        })
     })
 }
 
@@ -113,7 +131,7 @@ mod tests {
             ("", json!("hunter2"), ""),
         ] {
             let invalid = pod(|pod| *pod.pointer_mut(pointer).expect("a field") = value.clone());
-            assert_eq!(decode::<Pod>(&invalid).expect_err(pointer), path, "{value}");
+            assert_eq!(decode::<Pod>(&invalid).expect_err(pointer).path, path, "{value}");
         }
     }
 
@@ -130,10 +148,15 @@ mod tests {
             oars: u32,
         }
         assert_eq!(
-            decode::<Boat>(&json!({"spec": {"a": 1}, "z": 1})).expect_err("no oars"),
+            decode::<Boat>(&json!({"spec": {"a": 1}, "z": 1}))
+                .expect_err("no oars")
+                .path,
             "spec"
         );
-        assert_eq!(decode::<Boat>(&json!({"a": {"b": 1}})).expect_err("no spec"), "");
-        assert_eq!(decode::<Boat>(&Value::Null).expect_err("no object"), "");
+        assert_eq!(
+            decode::<Boat>(&json!({"a": {"b": 1}})).expect_err("no spec").path,
+            ""
+        );
+        assert_eq!(decode::<Boat>(&Value::Null).expect_err("no object").path, "");
     }
 }

@@ -4,7 +4,6 @@ use super::*;
 
 use std::borrow::Cow;
 
-use futures_util::FutureExt as _;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -130,13 +129,9 @@ fn create(object: Value) -> AdmissionRequest {
     request(Operation::Create, object, Value::Null)
 }
 
-fn decide(path: &str, hooks: &Hooks, request: AdmissionRequest) -> Decision {
-    hooks.0[path](request).now_or_never().expect("at once")
-}
-
 fn defaulted(request: AdmissionRequest) -> Result<Value, Denial> {
     let path = mutating_path(&Resource::of::<Boat>());
-    match decide(&path, &Hooks::new().with_defaulter::<Boat>(Boats), request) {
+    match Hooks::new().with_defaulter::<Boat>(Boats).decide(&path, request) {
         Decision::Patch(operations) => Ok(json!(operations)),
         Decision::Deny(denial) => Err(denial),
         Decision::Allow(_) => panic!("not of a defaulter"),
@@ -145,7 +140,7 @@ fn defaulted(request: AdmissionRequest) -> Result<Value, Denial> {
 
 fn validated(request: AdmissionRequest) -> Result<Vec<String>, Denial> {
     let path = validating_path(&Resource::of::<Boat>());
-    match decide(&path, &Hooks::new().with_validator::<Boat>(Boats), request) {
+    match Hooks::new().with_validator::<Boat>(Boats).decide(&path, request) {
         Decision::Allow(warnings) => Ok(warnings),
         Decision::Deny(denial) => Err(denial),
         Decision::Patch(_) => panic!("not of a validator"),
@@ -305,12 +300,12 @@ fn closures_are_handlers() {
         });
     let resource = Resource::of::<Boat>();
     let (mutate, validate) = (mutating_path(&resource), validating_path(&resource));
-    let Decision::Patch(operations) = decide(&mutate, &hooks, create(boat(1))) else {
+    let Decision::Patch(operations) = hooks.decide(&mutate, create(boat(1))) else {
         panic!("not a patch");
     };
     let added = json!([{"op": "add", "path": "/metadata/labels", "value": {"operation": "Create"}}]);
     assert_eq!(json!(operations), added);
-    let is_denied = |request| match decide(&validate, &hooks, request) {
+    let is_denied = |request| match hooks.decide(&validate, request) {
         Decision::Deny(it) => it == denial,
         _ => false,
     };
