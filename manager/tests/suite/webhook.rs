@@ -2,12 +2,14 @@
 
 mod client_certificates;
 mod configurations;
+mod conversion;
 mod corrupted_secret;
 mod fault_injector;
 mod faults;
 mod files;
 mod renewal;
 mod server;
+mod typed;
 
 use std::sync::Arc;
 use std::time::Duration;

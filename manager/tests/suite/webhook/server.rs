@@ -30,17 +30,17 @@ use super::{HOST, connector, metrics};
 
 const BOATS: Resource = Resource::namespaced("harbour.example", "v1", "boats", "Boat");
 
-struct Fixture {
-    env: Env,
-    address: SocketAddr,
-    bundle: String,
+pub struct Fixture {
+    pub env: Env,
+    pub address: SocketAddr,
+    pub bundle: String,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
     tasks: TaskSet,
     _folder: Folder,
 }
 
-async fn fixture(test: &str, hooks: Hooks) -> Fixture {
+pub async fn fixture(test: &str, hooks: Hooks) -> Fixture {
     let folder = folder(test);
     let bundle = folder.pair();
     let registry = Registry::new();
@@ -72,13 +72,13 @@ async fn fixture(test: &str, hooks: Hooks) -> Fixture {
     }
 }
 
-enum Client {
+pub enum Client {
     Http1(http1::SendRequest<Full<Bytes>>),
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
 impl Fixture {
-    async fn client(&self, http2: bool) -> Client {
+    pub async fn client(&self, http2: bool) -> Client {
         let socket = TcpStream::connect(self.address).await.expect("a connection");
         let connector = connector(&self.bundle, None).expect("an authority");
         let mut config = (**connector.config()).clone();
@@ -106,7 +106,7 @@ impl Fixture {
 }
 
 impl Client {
-    async fn post(&mut self, path: &str, body: impl Into<Bytes>) -> (StatusCode, Bytes) {
+    pub async fn post(&mut self, path: &str, body: impl Into<Bytes>) -> (StatusCode, Bytes) {
         let request = Request::post(format!("https://{HOST}{path}?timeout=10s"))
             .header("host", HOST)
             .header("content-type", "application/json")
