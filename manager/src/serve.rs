@@ -58,7 +58,7 @@ mod tests;
 
 pub use self::access::{Access, Authorized};
 pub use self::auth::{
-    AuthenticationOptions, Authenticator, AuthorityError, AuthorizationOptions, Authorizer,
+    AuthenticationOptions, Authenticator, AuthorityError, AuthorityOption, AuthorizationOptions, Authorizer,
     RequestHeaderNames, RequestHeaderOptions, User,
 };
 pub use self::build_info::BuildInfo;
@@ -94,15 +94,11 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 #[expect(missing_docs, reason = "plain data")]
 pub enum ServeError {
     /// The listener cannot be bound.
-    #[error(
-        "cannot listen on {address}: {source}; choose another port with --secure-port, or another address with \
-         --bind-address"
-    )]
+    #[error("cannot listen on {address}: {source}")]
     Bind { address: SocketAddr, source: io::Error },
     /// An always allowed path is invalid.
     #[error(
-        "invalid path {path:?} in --authorization-always-allow-paths: a path must start with / and may contain * only at \
-         its end"
+        "invalid path {path:?} in always_allow_paths: a path must start with / and may contain * only at its end"
     )]
     AllowedPath { path: String },
     /// The metrics of the health checks cannot be created.

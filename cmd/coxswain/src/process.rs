@@ -205,9 +205,11 @@ async fn bind_webhooks(
         }
         WebhookCertificate::Folder(folder) => webhook::Source::Folder(folder),
     };
-    let mut certificates = Certificates::new(source, metrics, checks).await?;
+    let certificates = Certificates::new(source, metrics, checks).await;
+    let mut certificates = certificates.map_err(ProcessError::webhook_certificate)?;
     if let Some(client_ca) = client_ca {
-        certificates = certificates.verifying_clients(&client_ca)?;
+        let verifying = certificates.verifying_clients(&client_ca);
+        certificates = verifying.map_err(ProcessError::webhook_client_ca)?;
     }
     Ok(webhook::Server::bind(listen, certificates, registry).await?)
 }

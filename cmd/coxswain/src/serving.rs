@@ -17,7 +17,7 @@ use coxswain_manager::serve::{
 use coxswain_manager::status;
 
 use crate::cluster::{self, ClusterError};
-use crate::error::ProcessError;
+use crate::error::{CertificateFlags, ProcessError};
 
 /// The rate limit of reviews, apart from those of controllers: clients of the endpoints cause them.
 const REVIEW_LIMIT: RateLimit = RateLimit { qps: 20.0, burst: 40 };
@@ -41,14 +41,21 @@ pub(crate) async fn bind(config: &Config) -> Result<Option<HttpsPort>, ProcessEr
         return Ok(None);
     };
     let mut certificates = match certificate {
-        Some(files) => ServingCertificates::from_files(certificate_files(files))?,
+        Some(files) => {
+            let files = certificate_files(files);
+            let loaded = ServingCertificates::from_files(files.clone());
+            loaded.map_err(|error| ProcessError::certificate(error, &files, CertificateFlags::DEFAULT))?
+        }
         None => ServingCertificates::self_signed(["localhost".to_owned(), address.ip().to_string()])?,
     };
     for certificate in sni_certificates {
-        certificates = certificates.with_sni(SniCertificate {
-            files: certificate_files(&certificate.files),
+        let files = certificate_files(&certificate.files);
+        let added = certificates.with_sni(SniCertificate {
+            files: files.clone(),
             names: certificate.names.clone(),
-        })?;
+        });
+        certificates =
+            added.map_err(|error| ProcessError::certificate(error, &files, CertificateFlags::SNI))?;
     }
     let tls = certificates.tls(&TlsOptions {
         min_version: match min_tls_version {

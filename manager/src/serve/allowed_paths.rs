@@ -109,7 +109,7 @@ mod tests {
         for path in ["", "healthz", "/a/*/b", "/a**", "*"] {
             let error = AllowedPaths::new([path.to_owned()]).expect_err("an error");
             let text = error.to_string();
-            assert!(text.contains("--authorization-always-allow-paths"), "{text}");
+            assert!(text.contains("always_allow_paths"), "{text}");
         }
     }
 }

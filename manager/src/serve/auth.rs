@@ -26,5 +26,5 @@ pub(super) use self::authenticator::{Rejection, VerifiedSubjects};
 pub(super) use self::decision_cache::NoDecision;
 pub use self::request_header::RequestHeaderNames;
 pub use self::subject_access_review::{AuthorizationOptions, Authorizer};
-pub use self::trust::AuthorityError;
+pub use self::trust::{AuthorityError, AuthorityOption};
 pub use self::user::User;

@@ -30,53 +30,39 @@ pub use self::options::{TlsOptions, TlsVersion};
 #[expect(missing_docs, reason = "plain data")]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("cannot read {path}: {source}; {flag} must name a readable file", path = .path.display())]
-    Read {
-        path: PathBuf,
-        flag: &'static str,
-        source: io::Error,
-    },
+    #[error("cannot read {path}: {source}", path = .path.display())]
+    Read { path: PathBuf, source: io::Error },
     /// A file does not contain the expected PEM item.
-    #[error("{path} contains no {expected}: {source}; {flag} must name a PEM file with one", path = .path.display())]
+    #[error("{path} contains no {expected}: {source}", path = .path.display())]
     Pem {
         path: PathBuf,
-        flag: &'static str,
         expected: &'static str,
         source: pem::Error,
     },
     /// The private key does not match the certificate.
     #[error(
-        "the private key in {key} does not match the certificate in {certificate}; {flag} must name the key of this \
-         certificate", key = .key.display(), certificate = .certificate.display()
+        "the private key in {key} does not match the certificate in {certificate}",
+        key = .key.display(), certificate = .certificate.display()
     )]
-    Mismatch {
-        certificate: PathBuf,
-        key: PathBuf,
-        flag: &'static str,
-    },
-    /// The certificate or its key is not supported.
+    Mismatch { certificate: PathBuf, key: PathBuf },
+    /// The certificate or its key is not supported. Keys are RSA, ECDSA or Ed25519.
     #[error(
-        "invalid certificate in {certificate} or private key in {key}: {source}; {flags} must name a certificate and its \
-         key (RSA, ECDSA or Ed25519)",
+        "invalid certificate in {certificate} or private key in {key}: {source}",
         key = .key.display(), certificate = .certificate.display()
     )]
     Rejected {
         certificate: PathBuf,
         key: PathBuf,
-        flags: &'static str,
         source: Box<rustls::Error>,
     },
     /// The file of client CAs is invalid.
-    #[error(
-        "invalid client CA file {path}: {reason}; --webhook-client-ca-file must name a PEM file of CA certificates",
-        path = .path.display()
-    )]
+    #[error("invalid client CA file {path}: {reason}", path = .path.display())]
     ClientCa { path: PathBuf, reason: String },
     /// A cipher suite is not supported.
-    #[error("unknown cipher suite {name:?} in --tls-cipher-suites: must be one of {}", .known.join(","))]
+    #[error("unknown cipher suite {name:?} in cipher_suites: must be one of {}", .known.join(","))]
     CipherSuite { name: String, known: Vec<String> },
     /// The self-signed certificate cannot be generated.
-    #[error("failed to generate a certificate: {0}; use --tls-cert-file and --tls-private-key-file")]
+    #[error("failed to generate a certificate: {0}")]
     Generate(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -147,12 +133,9 @@ fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError>
         path: path.to_owned(),
         reason,
     };
-    let authorities = pem_file(
-        path,
-        "--webhook-client-ca-file",
-        "certificate authority",
-        |text| CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>(),
-    )?;
+    let authorities = pem_file(path, "certificate authority", |text| {
+        CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>()
+    })?;
     let mut roots = RootCertStore::empty();
     for authority in authorities {
         roots.add(authority).map_err(|error| invalid(error.to_string()))?;

@@ -16,13 +16,11 @@ use crate::serve::{self, TlsError};
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
     /// The listener cannot be bound.
-    #[error("cannot listen for webhooks on {address}: {source}; choose another port with --webhook-port")]
+    #[error("cannot listen for webhooks on {address}: {source}")]
     #[expect(missing_docs, reason = "plain data")]
     Bind { address: SocketAddr, source: io::Error },
     /// The certificate files are unusable.
-    #[error(
-        "{reason}; --webhook-cert-dir must name a directory with a certificate, tls.crt, and its key, tls.key"
-    )]
+    #[error("{reason}")]
     #[expect(missing_docs, reason = "plain data")]
     Files { reason: String },
     /// The TLS configuration is invalid.

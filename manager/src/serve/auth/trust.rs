@@ -27,12 +27,21 @@ const WATCH_IDLE_TIMEOUT: Duration = Duration::from_mins(11);
 
 /// A file of CAs cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("invalid CA file {path}: {reason}; {flag} must name a PEM file of CA certificates", path = .path.display())]
+#[error("invalid CA file {path}: {reason}", path = .path.display())]
 #[expect(missing_docs, reason = "plain data")]
 pub struct AuthorityError {
     pub path: PathBuf,
-    pub flag: &'static str,
+    pub option: AuthorityOption,
     pub reason: String,
+}
+
+/// The option that names a file of CAs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthorityOption {
+    /// `client_ca` of [`AuthenticationOptions`](super::AuthenticationOptions).
+    Clients,
+    /// `client_ca` of [`RequestHeaderOptions`](super::RequestHeaderOptions).
+    RequestHeader,
 }
 
 /// The current CAs.
@@ -74,7 +83,7 @@ impl Trust {
     pub(super) fn watch_client_file(self: &Arc<Self>, env: &Env, path: &Path) -> Result<(), AuthorityError> {
         let trust = self.clone();
         let set = move |authority| trust.state().client = Some(authority);
-        watch_file(env, path, "--client-ca-file", set)
+        watch_file(env, path, AuthorityOption::Clients, set)
     }
 
     /// Loads the CAs of proxies from a file, and keeps polling it.
@@ -89,7 +98,7 @@ impl Trust {
             let names = names.clone();
             trust.state().proxies = Some(Proxies { authority, names });
         };
-        watch_file(env, path, "--requestheader-client-ca-file", set)
+        watch_file(env, path, AuthorityOption::RequestHeader, set)
     }
 
     /// Follows the `ConfigMap` for the CAs that no file provides.
@@ -204,12 +213,12 @@ fn list(key: &str, json: &str) -> Result<Vec<String>, String> {
 fn watch_file(
     env: &Env,
     path: &Path,
-    flag: &'static str,
+    option: AuthorityOption,
     set: impl Fn(Arc<Authority>) + Send + Sync + 'static,
 ) -> Result<(), AuthorityError> {
     let invalid = |reason| AuthorityError {
         path: path.to_owned(),
-        flag,
+        option,
         reason,
     };
     let mut current = std::fs::read(path).map_err(|error| invalid(error.to_string()))?;
@@ -228,12 +237,12 @@ fn watch_file(
                 Ok(Some((bundle, authority))) => {
                     set(Arc::new(authority));
                     (current, problem) = (bundle, None);
-                    tracing::info!(flag, "Reloaded client CAs");
+                    tracing::info!(file = %path.display(), "Reloaded client CAs");
                 }
                 Err(reason) if problem.as_ref() == Some(&reason) => {}
                 Err(reason) => {
                     tracing::warn!(
-                        flag,
+                        file = %path.display(),
                         reason,
                         "Failed to reload client CAs, using the previous ones"
                     );

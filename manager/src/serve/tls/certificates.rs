@@ -10,7 +10,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-use super::key_pair::{self, FileFlags};
+use super::key_pair;
 use super::{AnyCertificate, Tls, TlsError, TlsOptions, provider};
 use crate::env::Env;
 use crate::serve::certificate_metrics::Usage;
@@ -47,7 +47,6 @@ struct Resolver {
 #[derive(Debug)]
 struct Slot {
     files: Option<CertificateFiles>,
-    flags: FileFlags,
     /// The configured names.
     names: Vec<String>,
     current: Mutex<Current>,
@@ -74,14 +73,13 @@ impl ServingCertificates {
         Ok(Self::new(Slot {
             current: Mutex::new(Current::new(key_pair::self_signed(hosts)?)),
             files: None,
-            flags: FileFlags::DEFAULT,
             names: Vec::new(),
         }))
     }
 
     /// Loads the default certificate.
     pub fn from_files(files: CertificateFiles) -> Result<Self, TlsError> {
-        Ok(Self::new(Slot::load(files, FileFlags::DEFAULT, Vec::new())?))
+        Ok(Self::new(Slot::load(files, Vec::new())?))
     }
 
     fn new(default: Slot) -> Self {
@@ -95,7 +93,7 @@ impl ServingCertificates {
     pub fn with_sni(self, certificate: SniCertificate) -> Result<Self, TlsError> {
         let mut by_name = self.0.by_name.clone();
         let SniCertificate { files, names } = certificate;
-        by_name.push(Arc::new(Slot::load(files, FileFlags::SNI, names)?));
+        by_name.push(Arc::new(Slot::load(files, names)?));
         Ok(Self(Arc::new(Resolver {
             default: self.0.default.clone(),
             by_name,
@@ -126,7 +124,7 @@ impl ServingCertificates {
                     let on_read = |read: Result<[Vec<u8>; 2], String>| {
                         metrics.total.inc();
                         let loaded = read.and_then(|[certificate, key]| {
-                            let pair = key_pair::parse(&files, slot.flags, &certificate, &key);
+                            let pair = key_pair::parse(&files, &certificate, &key);
                             pair.map_err(|error| error.to_string())
                         });
                         slot.reload(&files, loaded, &metrics, &mut problem);
@@ -140,11 +138,10 @@ impl ServingCertificates {
 }
 
 impl Slot {
-    fn load(files: CertificateFiles, flags: FileFlags, names: Vec<String>) -> Result<Self, TlsError> {
+    fn load(files: CertificateFiles, names: Vec<String>) -> Result<Self, TlsError> {
         Ok(Self {
-            current: Mutex::new(Current::new(key_pair::load(&files, flags)?)),
+            current: Mutex::new(Current::new(key_pair::load(&files)?)),
             files: Some(files),
-            flags,
             names,
         })
     }

@@ -11,41 +11,16 @@ use rustls::sign::CertifiedKey;
 
 use super::{CertificateFiles, TlsError, provider};
 
-/// The flags that name the files of a certificate.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FileFlags {
-    certificate: &'static str,
-    private_key: &'static str,
-    both: &'static str,
-}
-
-impl FileFlags {
-    /// The flags of the default certificate.
-    pub(super) const DEFAULT: Self = Self {
-        certificate: "--tls-cert-file",
-        private_key: "--tls-private-key-file",
-        both: "--tls-cert-file and --tls-private-key-file",
-    };
-    /// The flag of a certificate for some server names.
-    pub(super) const SNI: Self = Self {
-        certificate: "--tls-sni-cert-key",
-        private_key: "--tls-sni-cert-key",
-        both: "--tls-sni-cert-key",
-    };
-}
-
 /// Parses the contents of PEM files.
 pub(super) fn parse(
     files: &CertificateFiles,
-    flags: FileFlags,
     certificate: &[u8],
     key: &[u8],
 ) -> Result<CertifiedKey, TlsError> {
-    let invalid = |path: &Path, flag, expected| {
+    let invalid = |path: &Path, expected| {
         let path = path.to_owned();
         move |source| TlsError::Pem {
             path,
-            flag,
             expected,
             source,
         }
@@ -58,24 +33,18 @@ pub(super) fn parse(
             }
             Ok(chain)
         })
-        .map_err(invalid(&files.certificate, flags.certificate, "certificate"))?;
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(invalid(
-        &files.private_key,
-        flags.private_key,
-        "private key without a passphrase",
-    ))?;
+        .map_err(invalid(&files.certificate, "certificate"))?;
+    let key = PrivateKeyDer::from_pem_slice(key)
+        .map_err(invalid(&files.private_key, "private key without a passphrase"))?;
     CertifiedKey::from_der(chain, key, &provider()).map_err(|source| {
         let (certificate, key) = (files.certificate.clone(), files.private_key.clone());
         match source {
-            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => TlsError::Mismatch {
-                certificate,
-                key,
-                flag: flags.private_key,
-            },
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                TlsError::Mismatch { certificate, key }
+            }
             source => TlsError::Rejected {
                 certificate,
                 key,
-                flags: flags.both,
                 source: source.into(),
             },
         }
@@ -83,10 +52,10 @@ pub(super) fn parse(
 }
 
 /// Reads PEM files.
-pub(super) fn load(files: &CertificateFiles, flags: FileFlags) -> Result<CertifiedKey, TlsError> {
-    let certificate = read(&files.certificate, flags.certificate)?;
-    let key = read(&files.private_key, flags.private_key)?;
-    parse(files, flags, &certificate, &key)
+pub(super) fn load(files: &CertificateFiles) -> Result<CertifiedKey, TlsError> {
+    let certificate = read(&files.certificate)?;
+    let key = read(&files.private_key)?;
+    parse(files, &certificate, &key)
 }
 
 /// Generates a self-signed certificate for `localhost`, the loopback addresses and `hosts`.
@@ -119,22 +88,19 @@ fn generate(names: Vec<String>) -> Result<CertifiedKey, Box<dyn std::error::Erro
 /// Reads and parses a PEM file.
 pub(super) fn pem_file<T>(
     path: &Path,
-    flag: &'static str,
     expected: &'static str,
     parse: impl FnOnce(&[u8]) -> Result<T, pem::Error>,
 ) -> Result<T, TlsError> {
-    parse(&read(path, flag)?).map_err(|source| TlsError::Pem {
+    parse(&read(path)?).map_err(|source| TlsError::Pem {
         path: path.to_owned(),
-        flag,
         expected,
         source,
     })
 }
 
-fn read(path: &Path, flag: &'static str) -> Result<Vec<u8>, TlsError> {
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     std::fs::read(path).map_err(|source| TlsError::Read {
         path: path.to_owned(),
-        flag,
         source,
     })
 }

@@ -112,7 +112,7 @@ mod tests {
     fn unknown_suite_is_rejected_with_the_known_ones() {
         let error = names(&["TLS_RSA_WITH_RC4_128_SHA"]).expect_err("an error");
         let text = error.to_string();
-        assert!(text.starts_with("unknown cipher suite \"TLS_RSA_WITH_RC4_128_SHA\" in --tls-cipher-suites"));
+        assert!(text.starts_with("unknown cipher suite \"TLS_RSA_WITH_RC4_128_SHA\" in cipher_suites"));
         for known in names(&[]).expect("all") {
             assert!(text.contains(&known), "{text}");
         }

@@ -103,7 +103,7 @@ async fn certificate_from_files_is_served() {
 }
 
 #[test]
-fn unreadable_file_is_reported_with_its_flag() {
+fn unreadable_file_is_reported() {
     let folder = folder("unreadable");
     let (certificate, key, _) = pair(&folder, "a.example");
     let missing = folder.join("missing.pem");
@@ -112,20 +112,15 @@ fn unreadable_file_is_reported_with_its_flag() {
         text.starts_with(&format!("cannot read {}: No such file", missing.display())),
         "{text}"
     );
-    assert!(
-        text.ends_with("; --tls-cert-file must name a readable file"),
-        "{text}"
-    );
     let text = load_error(&certificate, &folder);
     assert!(
         text.starts_with(&format!("cannot read {}: Is a directory", folder.display())),
         "{text}"
     );
-    assert!(text.contains("--tls-private-key-file"), "{text}");
 }
 
 #[test]
-fn file_without_expected_pem_is_reported_with_its_flag() {
+fn file_without_expected_pem_is_reported() {
     let folder = folder("not-pem");
     let (certificate, key, _) = pair(&folder, "a.example");
     let (empty, noise) = (folder.join("empty"), folder.join("noise"));
@@ -143,10 +138,6 @@ fn file_without_expected_pem_is_reported_with_its_flag() {
             text.starts_with(&format!("{} contains no certificate: ", wrong.display())),
             "{text}"
         );
-        assert!(
-            text.ends_with("; --tls-cert-file must name a PEM file with one"),
-            "{text}"
-        );
     }
     for wrong in [&empty, &noise, &certificate] {
         let text = load_error(&certificate, wrong);
@@ -155,10 +146,6 @@ fn file_without_expected_pem_is_reported_with_its_flag() {
             wrong.display()
         );
         assert!(text.starts_with(&start), "{text}");
-        assert!(
-            text.ends_with("; --tls-private-key-file must name a PEM file with one"),
-            "{text}"
-        );
     }
 }
 
@@ -170,8 +157,7 @@ fn mismatched_private_key_is_rejected() {
     assert_eq!(
         load_error(&certificate, &other),
         format!(
-            "the private key in {} does not match the certificate in {}; --tls-private-key-file must name the key of \
-             this certificate",
+            "the private key in {} does not match the certificate in {}",
             other.display(),
             certificate.display()
         )
@@ -191,7 +177,6 @@ fn malformed_certificate_is_rejected() {
     let text = load_error(&nonsense, &key);
     let start = format!("invalid certificate in {}", nonsense.display());
     assert!(text.starts_with(&start), "{text}");
-    assert!(text.contains("--tls-cert-file"), "{text}");
 }
 
 #[tokio::test]
@@ -202,6 +187,4 @@ async fn port_in_use_is_reported() {
     let text = error.to_string();
     let start = format!("cannot listen on {}: Address already in use", fixture.address);
     assert!(text.starts_with(&start), "{text}");
-    assert!(text.contains("--secure-port"), "{text}");
-    assert!(text.contains("--bind-address"), "{text}");
 }

@@ -294,8 +294,5 @@ async fn port_in_use_is_reported() {
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("bound twice"),
     };
-    assert!(
-        error.contains("Address already in use") && error.contains("--webhook-port"),
-        "{error}"
-    );
+    assert!(error.contains("Address already in use"), "{error}");
 }
