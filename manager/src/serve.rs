@@ -69,8 +69,10 @@ pub use self::endpoints::{ALWAYS_ALLOW_PATHS, Endpoints};
 pub(crate) use self::endpoints::{response, text};
 pub use self::slots::MAX_CONNECTIONS;
 pub use self::tls::{
-    CertificateFiles, ServingCertificates, SniCertificate, Tls, TlsError, TlsOptions, TlsVersion,
+    CertificateFiles, CertificateWatcher, ServingCertificates, SniCertificate, Tls, TlsError, TlsOptions,
+    TlsVersion,
 };
+pub(crate) use self::tls::{KeyPairError, parse_key_pair};
 
 use std::io;
 use std::net::SocketAddr;

@@ -56,7 +56,7 @@ mod server;
 mod tests;
 mod typed;
 
-pub use certificates::{Certificates, InvalidServiceName, ServiceName, Source};
+pub use certificates::{Certificates, InvalidServiceName, ServiceCertificate, ServiceName, Source};
 pub use conversion::{CONVERSION_PATH, Conversion, ConversionError, Convertible};
 pub use denial::Denial;
 pub use hooks::{Hooks, mutating_path, validating_path};

@@ -13,7 +13,7 @@ use coxswain_manager::client::{ConnectError, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::serve::{CertificateMetrics, Checks, Endpoints};
 use coxswain_manager::status;
-use coxswain_manager::webhook::{self, Certificates, ServiceName};
+use coxswain_manager::webhook::{self, Certificates, ServiceCertificate, ServiceName};
 use prometheus::Registry;
 use prometheus::process_collector::ProcessCollector;
 use tokio::sync::watch;
@@ -201,11 +201,15 @@ async fn bind_webhooks(
     } = webhook;
     let source = match certificate {
         WebhookCertificate::Service { namespace, name } => {
-            webhook::Source::Service(ServiceName { namespace, name })
+            let mut certificate = ServiceCertificate::new(ServiceName { namespace, name });
+            let managed_by = ("app.kubernetes.io/managed-by".to_owned(), NAME.to_owned());
+            certificate.secret_labels = [managed_by].into();
+            certificate.authority_name = format!("{NAME}-webhook-ca");
+            webhook::Source::Service(certificate)
         }
         WebhookCertificate::Folder(folder) => webhook::Source::Folder(folder),
     };
-    let certificates = Certificates::new(source, metrics, checks).await;
+    let certificates = Certificates::new(source, metrics, checks);
     let mut certificates = certificates.map_err(ProcessError::webhook_certificate)?;
     if let Some(client_ca) = client_ca {
         let verifying = certificates.verifying_clients(&client_ca);

@@ -1,12 +1,13 @@
 //! TLS configuration.
 //!
-//! `certificates` selects the certificate of a handshake and reloads files, `key_pair` loads a certificate with its key,
-//! `options` are versions and cipher suites, `client` requests client certificates.
+//! `certificates` selects the certificate of a handshake, `watcher` reloads files, `key_pair` loads a certificate with its
+//! key, `options` are versions and cipher suites, `client` requests client certificates.
 
 mod certificates;
 mod client;
 mod key_pair;
 mod options;
+mod watcher;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,10 +21,13 @@ use rustls::server::{NoServerSessionStorage, ResolvesServerCert, WebPkiClientVer
 use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-pub use self::certificates::{CertificateFiles, ServingCertificates, SniCertificate};
+pub use self::certificates::{ServingCertificates, SniCertificate};
 use self::client::AnyCertificate;
+pub(crate) use self::key_pair::KeyPairError;
+pub(crate) use self::key_pair::parse as parse_key_pair;
 use self::key_pair::pem_file;
 pub use self::options::{TlsOptions, TlsVersion};
+pub use self::watcher::{CertificateFiles, CertificateWatcher};
 
 /// Errors in the TLS configuration. All but [`TlsError::Generate`] are configuration errors.
 #[derive(Debug, thiserror::Error)]

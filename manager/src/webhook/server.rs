@@ -19,11 +19,7 @@ pub enum WebhookError {
     #[error("cannot listen for webhooks on {address}: {source}")]
     #[expect(missing_docs, reason = "plain data")]
     Bind { address: SocketAddr, source: io::Error },
-    /// The certificate files are unusable.
-    #[error("{reason}")]
-    #[expect(missing_docs, reason = "plain data")]
-    Files { reason: String },
-    /// The TLS configuration is invalid.
+    /// The certificate files or the client CAs are invalid.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The metrics are registered already, which is a programming error.

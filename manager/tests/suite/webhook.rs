@@ -20,7 +20,7 @@ use coxswain_manager::env::{Env, Fault, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::object::{Key, MetaObject, Resource};
 use coxswain_manager::serve::{CertificateMetrics, Checks, Health, Probes, Tls};
-use coxswain_manager::webhook::{Certificates, ServiceName, Source};
+use coxswain_manager::webhook::{Certificates, ServiceCertificate, ServiceName, Source};
 use coxswain_sandbox::Sandbox;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
@@ -84,8 +84,16 @@ fn service() -> ServiceName {
     "kube-system/hooks".parse().expect("a service")
 }
 
+fn certificate() -> ServiceCertificate {
+    let mut certificate = ServiceCertificate::new(service());
+    certificate.secret_name = "hooks-certificate".to_owned();
+    certificate.secret_labels = [("app.kubernetes.io/managed-by".to_owned(), "harbour".to_owned())].into();
+    certificate.authority_name = "harbour-ca".to_owned();
+    certificate
+}
+
 fn secret() -> Key {
-    Key::new("kube-system", "hooks")
+    Key::new("kube-system", "hooks-certificate")
 }
 
 fn configuration() -> Key {
@@ -219,7 +227,7 @@ impl Cluster {
         };
         let mut manager =
             Manager::new(&env, &registry, &checks, transport.clone(), options).expect("a manager");
-        let certificates = Certificates::new(Source::Service(service()), &metrics(&registry), &checks).await;
+        let certificates = Certificates::new(Source::Service(certificate()), &metrics(&registry), &checks);
         let certificates = certificates.expect("certificates");
         certificates.host(&mut manager);
         let elector = elects.then(|| {

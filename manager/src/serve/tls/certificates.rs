@@ -1,28 +1,20 @@
 //! The certificates of a server: a default one, and others by the server name that a client sends.
 //!
-//! Files are polled for changes. An unreadable file, or a key that does not match its certificate, is logged once; the
-//! certificate in use stays, and so do all connections.
+//! A [`CertificateWatcher`] reloads each one from its files.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-use super::key_pair;
-use super::{AnyCertificate, Tls, TlsError, TlsOptions, provider};
+use super::{
+    AnyCertificate, CertificateFiles, CertificateWatcher, Tls, TlsError, TlsOptions, key_pair, provider,
+};
 use crate::env::Env;
+use crate::serve::CertificateMetrics;
 use crate::serve::certificate_metrics::Usage;
-use crate::serve::{CertificateMetrics, files};
-
-/// The PEM files of a certificate chain and its private key.
-#[expect(missing_docs, reason = "plain data")]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CertificateFiles {
-    pub certificate: PathBuf,
-    pub private_key: PathBuf,
-}
 
 /// A certificate for some server names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,20 +35,18 @@ struct Resolver {
     by_name: Vec<Arc<Slot>>,
 }
 
-/// One certificate, which a change of its files replaces.
+/// One certificate and its names.
 #[derive(Debug)]
 struct Slot {
-    files: Option<CertificateFiles>,
+    certificate: Certificate,
     /// The configured names.
     names: Vec<String>,
-    current: Mutex<Current>,
 }
 
-#[derive(Clone, Debug)]
-struct Current {
-    pair: Arc<CertifiedKey>,
-    /// The names of the certificate.
-    names: Arc<[String]>,
+#[derive(Debug)]
+enum Certificate {
+    SelfSigned(Arc<CertifiedKey>),
+    Files(Arc<CertificateWatcher>),
 }
 
 /// The precedence of a name: a whole name wins over a wildcard, a configured one over one of the certificate.
@@ -71,8 +61,7 @@ impl ServingCertificates {
     /// Clients cannot verify it, but the connection is encrypted.
     pub fn self_signed(hosts: impl IntoIterator<Item = String>) -> Result<Self, TlsError> {
         Ok(Self::new(Slot {
-            current: Mutex::new(Current::new(key_pair::self_signed(hosts)?)),
-            files: None,
+            certificate: Certificate::SelfSigned(Arc::new(key_pair::self_signed(hosts)?)),
             names: Vec::new(),
         }))
     }
@@ -115,23 +104,9 @@ impl ServingCertificates {
     pub fn watch(&self, env: &Env, metrics: &CertificateMetrics) {
         self.0.observe(metrics);
         for slot in self.0.by_name.iter().chain([&self.0.default]) {
-            if let Some(files) = slot.files.clone() {
-                let (slot, clock, metrics) = (slot.clone(), env.clock.clone(), metrics.clone());
-                let all = self.0.clone();
-                env.tasks.spawn(async move {
-                    let mut problem = None;
-                    let paths = [files.certificate.clone(), files.private_key.clone()];
-                    let on_read = |read: Result<[Vec<u8>; 2], String>| {
-                        metrics.total.inc();
-                        let loaded = read.and_then(|[certificate, key]| {
-                            let pair = key_pair::parse(&files, &certificate, &key);
-                            pair.map_err(|error| error.to_string())
-                        });
-                        slot.reload(&files, loaded, &metrics, &mut problem);
-                        all.observe(&metrics);
-                    };
-                    files::poll(&clock, paths, on_read).await
-                });
+            if let Certificate::Files(watcher) = &slot.certificate {
+                let (all, of_change) = (self.0.clone(), metrics.clone());
+                watcher.watch(env, metrics, move |_| all.observe(&of_change));
             }
         }
     }
@@ -140,77 +115,41 @@ impl ServingCertificates {
 impl Slot {
     fn load(files: CertificateFiles, names: Vec<String>) -> Result<Self, TlsError> {
         Ok(Self {
-            current: Mutex::new(Current::new(key_pair::load(&files)?)),
-            files: Some(files),
+            certificate: Certificate::Files(Arc::new(CertificateWatcher::new(files)?)),
             names,
         })
     }
 
-    fn reload(
-        &self,
-        files: &CertificateFiles,
-        loaded: Result<CertifiedKey, String>,
-        metrics: &CertificateMetrics,
-        problem: &mut Option<String>,
-    ) {
-        let certificate = files.certificate.display();
-        match loaded {
-            Ok(pair) => {
-                *problem = None;
-                let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-                if current.pair.cert != pair.cert {
-                    *current = Current::new(pair);
-                    tracing::info!(%certificate, "Reloaded serving certificate");
-                }
-            }
-            Err(reason) => {
-                metrics.errors.inc();
-                if problem.as_ref() != Some(&reason) {
-                    tracing::warn!(%certificate, reason, "Failed to reload serving certificate, using the previous one");
-                    *problem = Some(reason);
-                }
-            }
+    fn current(&self) -> Arc<CertifiedKey> {
+        match &self.certificate {
+            Certificate::SelfSigned(pair) => pair.clone(),
+            Certificate::Files(watcher) => watcher.current(),
         }
-    }
-
-    fn current(&self) -> Current {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        current.clone()
     }
 
     /// Returns the precedence of the best name that matches `host`.
     fn precedence(&self, host: &str) -> Option<Precedence> {
         let configured = !self.names.is_empty();
-        let current = self.current();
         let names = if configured {
-            &self.names[..]
+            Cow::Borrowed(&self.names)
         } else {
-            &*current.names
+            Cow::Owned(names(&self.current()))
         };
         let whole = names.iter().filter_map(|name| matches(name, host)).max()?;
         Some(Precedence { whole, configured })
     }
 }
 
-impl Current {
-    fn new(pair: CertifiedKey) -> Self {
-        Self {
-            names: names(&pair).into(),
-            pair: Arc::new(pair),
-        }
-    }
-}
-
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.select(hello.server_name()).current().pair)
+        Some(self.select(hello.server_name()).current())
     }
 }
 
 impl Resolver {
     fn observe(&self, metrics: &CertificateMetrics) {
         let slots = self.by_name.iter().chain([&self.default]);
-        let pairs: Vec<_> = slots.map(|slot| slot.current().pair).collect();
+        let pairs: Vec<_> = slots.map(|slot| slot.current()).collect();
         metrics.observe(Usage::Serving, pairs.iter().flat_map(|pair| &pair.cert));
     }
 

@@ -11,38 +11,52 @@ use rustls::sign::CertifiedKey;
 
 use super::{CertificateFiles, TlsError, provider};
 
+/// Errors do not quote the input, which holds a private key.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeyPairError {
+    #[error("certificate is not valid PEM: {0}")]
+    Certificate(pem::Error),
+    #[error("private key is not valid unencrypted PEM: {0}")]
+    Key(pem::Error),
+    #[error("private key does not match the certificate")]
+    Mismatch,
+    #[error("invalid certificate or private key: {0}")]
+    Rejected(rustls::Error),
+}
+
+/// Parses a certificate chain and a private key in PEM form.
+pub(crate) fn parse(certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, KeyPairError> {
+    let chain = CertificateDer::pem_slice_iter(certificate)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(KeyPairError::Certificate)?;
+    if chain.is_empty() {
+        return Err(KeyPairError::Certificate(pem::Error::NoItemsFound));
+    }
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(KeyPairError::Key)?;
+    CertifiedKey::from_der(chain, key, &provider()).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => KeyPairError::Mismatch,
+        error => KeyPairError::Rejected(error),
+    })
+}
+
 /// Parses the contents of PEM files.
-pub(super) fn parse(
+pub(super) fn parse_files(
     files: &CertificateFiles,
     certificate: &[u8],
     key: &[u8],
 ) -> Result<CertifiedKey, TlsError> {
-    let invalid = |path: &Path, expected| {
-        let path = path.to_owned();
-        move |source| TlsError::Pem {
-            path,
-            expected,
-            source,
-        }
+    let pem = |path: &Path, expected, source| TlsError::Pem {
+        path: path.to_owned(),
+        expected,
+        source,
     };
-    let chain = CertificateDer::pem_slice_iter(certificate)
-        .collect::<Result<Vec<_>, _>>()
-        .and_then(|chain| {
-            if chain.is_empty() {
-                return Err(pem::Error::NoItemsFound);
-            }
-            Ok(chain)
-        })
-        .map_err(invalid(&files.certificate, "certificate"))?;
-    let key = PrivateKeyDer::from_pem_slice(key)
-        .map_err(invalid(&files.private_key, "private key without a passphrase"))?;
-    CertifiedKey::from_der(chain, key, &provider()).map_err(|source| {
+    parse(certificate, key).map_err(|error| {
         let (certificate, key) = (files.certificate.clone(), files.private_key.clone());
-        match source {
-            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                TlsError::Mismatch { certificate, key }
-            }
-            source => TlsError::Rejected {
+        match error {
+            KeyPairError::Certificate(source) => pem(&certificate, "certificate", source),
+            KeyPairError::Key(source) => pem(&key, "private key without a passphrase", source),
+            KeyPairError::Mismatch => TlsError::Mismatch { certificate, key },
+            KeyPairError::Rejected(source) => TlsError::Rejected {
                 certificate,
                 key,
                 source: source.into(),
@@ -55,7 +69,7 @@ pub(super) fn parse(
 pub(super) fn load(files: &CertificateFiles) -> Result<CertifiedKey, TlsError> {
     let certificate = read(&files.certificate)?;
     let key = read(&files.private_key)?;
-    parse(files, &certificate, &key)
+    parse_files(files, &certificate, &key)
 }
 
 /// Generates a self-signed certificate for `localhost`, the loopback addresses and `hosts`.
@@ -71,9 +85,7 @@ pub(super) fn self_signed(hosts: impl IntoIterator<Item = String>) -> Result<Cer
 
 fn generate(names: Vec<String>) -> Result<CertifiedKey, Box<dyn std::error::Error + Send + Sync>> {
     let mut params = CertificateParams::new(names)?;
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "coxswain-self-signed");
+    params.distinguished_name.push(DnType::CommonName, "localhost");
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;

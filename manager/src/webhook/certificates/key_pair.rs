@@ -13,10 +13,12 @@ use rcgen::{
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use secrecy::{ExposeSecret as _, SecretString};
+
+use crate::serve::{KeyPairError, parse_key_pair};
 
 pub(crate) const VALIDITY_PERIOD: Duration = Duration::from_hours(90 * 24);
 /// A certificate is renewed this long before it expires.
@@ -43,17 +45,6 @@ pub(crate) struct Issued {
     pub(crate) authority: Authority,
 }
 
-/// Errors do not quote the input, which holds a private key.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum KeyPairError {
-    #[error("certificate is not valid PEM: {0}")]
-    Certificate(pem::Error),
-    #[error("private key is not valid unencrypted PEM: {0}")]
-    Key(pem::Error),
-    #[error("invalid certificate or private key: {0}")]
-    Rejected(rustls::Error),
-}
-
 #[derive(Debug, thiserror::Error)]
 #[error("failed to issue certificate: {0}")]
 pub(crate) struct IssueError(#[source] Box<dyn std::error::Error + Send + Sync>);
@@ -61,15 +52,7 @@ pub(crate) struct IssueError(#[source] Box<dyn std::error::Error + Send + Sync>)
 impl KeyPair {
     /// Parses a certificate chain and a private key in PEM form.
     pub(crate) fn read(certificate: &[u8], key: &[u8]) -> Result<Self, KeyPairError> {
-        let chain = CertificateDer::pem_slice_iter(certificate)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(KeyPairError::Certificate)?;
-        if chain.is_empty() {
-            return Err(KeyPairError::Certificate(pem::Error::NoItemsFound));
-        }
-        let private = PrivateKeyDer::from_pem_slice(key).map_err(KeyPairError::Key)?;
-        let provider = rustls::crypto::ring::default_provider();
-        let certified = CertifiedKey::from_der(chain, private, &provider).map_err(KeyPairError::Rejected)?;
+        let certified = parse_key_pair(certificate, key)?;
         Ok(Self {
             certificate: String::from_utf8_lossy(certificate).into_owned(),
             key: SecretString::from(String::from_utf8_lossy(key).into_owned()),
@@ -146,12 +129,16 @@ pub(crate) fn bundle(authorities: &[Authority]) -> String {
     authorities.iter().map(Authority::pem).collect()
 }
 
-/// Issues a certificate for `name`, valid from now on.
-pub(crate) fn issue(name: &str, now: Timestamp) -> Result<Issued, IssueError> {
-    make(name, now).map_err(IssueError)
+/// Issues a certificate for `name`, valid from now on. The common name of its CA starts with `authority`.
+pub(crate) fn issue(authority: &str, name: &str, now: Timestamp) -> Result<Issued, IssueError> {
+    make(authority, name, now).map_err(IssueError)
 }
 
-fn make(name: &str, now: Timestamp) -> Result<Issued, Box<dyn std::error::Error + Send + Sync>> {
+fn make(
+    authority: &str,
+    name: &str,
+    now: Timestamp,
+) -> Result<Issued, Box<dyn std::error::Error + Send + Sync>> {
     let from = now.saturating_sub(BACKDATE).unwrap_or(now);
     let until = now.saturating_add(VALIDITY_PERIOD).unwrap_or(now);
     let params = |names: Vec<String>, common: String| {
@@ -164,7 +151,7 @@ fn make(name: &str, now: Timestamp) -> Result<Issued, Box<dyn std::error::Error 
         Ok::<_, rcgen::Error>(params)
     };
     // A unique subject distinguishes the CAs in a bundle.
-    let mut authority = params(Vec::new(), format!("coxswain-webhook-ca@{}", now.as_second()))?;
+    let mut authority = params(Vec::new(), format!("{authority}@{}", now.as_second()))?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     let authority = CertifiedIssuer::self_signed(authority, rcgen::KeyPair::generate()?)?;
@@ -202,8 +189,8 @@ mod tests {
     #[test]
     fn key_pair_verifies_only_for_own_name_validity_and_authority() {
         let (one, two) = (
-            issue(NAME, now()).expect("made"),
-            issue(NAME, now()).expect("made"),
+            issue("ca", NAME, now()).expect("made"),
+            issue("ca", NAME, now()).expect("made"),
         );
         let ok = |authorities: &[Authority], name, at| one.pair.verify(authorities, name, at).is_ok();
         let own = [one.authority.clone()];
@@ -220,7 +207,7 @@ mod tests {
 
     #[test]
     fn encoded_key_pair_and_bundle_parse_again() {
-        let made = issue(NAME, now()).expect("made");
+        let made = issue("ca", NAME, now()).expect("made");
         let read = KeyPair::read(made.pair.certificate().as_bytes(), made.pair.key().as_bytes());
         let authorities = Authority::read_all(bundle(std::slice::from_ref(&made.authority)).as_bytes());
         assert_eq!(authorities, [made.authority]);
@@ -230,8 +217,8 @@ mod tests {
     #[test]
     fn malformed_key_pair_is_rejected_without_quoting_it() {
         let (one, two) = (
-            issue(NAME, now()).expect("made"),
-            issue(NAME, now()).expect("made"),
+            issue("ca", NAME, now()).expect("made"),
+            issue("ca", NAME, now()).expect("made"),
         );
         let (certificate, key) = (one.pair.certificate(), one.pair.key());
         for (certificate, key, words) in [
@@ -239,7 +226,7 @@ mod tests {
             ("hunter2", key, "certificate is not valid PEM"),
             (certificate, "hunter2", "private key is not valid"),
             (certificate, certificate, "private key is not valid"),
-            (certificate, two.pair.key(), "invalid certificate or private key"),
+            (certificate, two.pair.key(), "private key does not match"),
         ] {
             let error = KeyPair::read(certificate.as_bytes(), key.as_bytes()).expect_err(words);
             let text = error.to_string();
@@ -250,7 +237,7 @@ mod tests {
 
     #[test]
     fn invalid_certificates_in_a_bundle_are_skipped() {
-        let made = issue(NAME, now()).expect("made");
+        let made = issue("ca", NAME, now()).expect("made");
         let mixed = format!(
             "nonsense\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n{}",
             made.authority.pem()

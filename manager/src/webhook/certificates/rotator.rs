@@ -14,11 +14,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::configuration::{CONFIGURATIONS, Configuration, RawConfiguration};
-use super::key_pair::{self, IssueError, bundle};
+use super::key_pair::{IssueError, bundle};
 use super::plan::{Step, decide, retained};
 use super::secret::{CertificateSecret, RawSecret, new_secret};
 use super::secret_watcher::WATCH_IDLE_TIMEOUT;
-use super::{SECRETS, ServiceName};
+use super::{SECRETS, ServiceCertificate};
 use crate::backoff::Backoff;
 use crate::client::{
     Client, ClientError, Fence, ObjectEvent, ObjectState, ObjectWatch, Patch, Reader, Term, View, WatchReport,
@@ -44,7 +44,7 @@ const MAX_STEPS: usize = 8;
 pub(crate) struct Rotator {
     env: Env,
     client: Reader,
-    service: ServiceName,
+    certificate: ServiceCertificate,
     /// Shown as a note in the health check.
     remark: Mutex<Option<String>>,
 }
@@ -75,11 +75,11 @@ impl RotateError {
 }
 
 impl Rotator {
-    pub(crate) fn new(env: Env, client: Reader, service: ServiceName) -> Self {
+    pub(crate) fn new(env: Env, client: Reader, certificate: ServiceCertificate) -> Self {
         Self {
             env,
             client,
-            service,
+            certificate,
             remark: Mutex::default(),
         }
     }
@@ -89,9 +89,9 @@ impl Rotator {
         let (send, mut reports) = mpsc::channel(16);
         let watches = [SECRETS].into_iter().chain(CONFIGURATIONS).map(|resource| {
             let key = if resource.namespaced {
-                self.service.secret()
+                self.certificate.secret()
             } else {
-                self.service.configuration()
+                self.certificate.service.configuration()
             };
             let watch = ObjectWatch {
                 env: self.env.clone(),
@@ -128,7 +128,7 @@ impl Rotator {
                     async { changed.await.unwrap_or_default() }.boxed()
                 }
                 Err(error) => {
-                    tracing::warn!(object = %self.service.logged_secret(), %error, "Failed to reconcile webhook certificate");
+                    tracing::warn!(object = %self.certificate.logged_secret(), %error, "Failed to reconcile webhook certificate");
                     self.set_remark(Some(error.to_string()));
                     let retry_after = error.retry_after();
                     let pause = backoff.next_at_least(retry_after, RETRY_AFTER_MAX, clock.now(), rng);
@@ -154,7 +154,7 @@ impl Rotator {
             let secret = self.secret(client).await?;
             let existing = existing(&configurations);
             let now = self.env.clock.wall();
-            let step = decide(&existing, secret.as_ref(), &self.service.host(), now);
+            let step = decide(&existing, secret.as_ref(), &self.certificate.service.host(), now);
             match (step, &secret) {
                 (Step::Nothing, secret) => {
                     self.set_remark(self.missing_configurations(&configurations));
@@ -171,22 +171,22 @@ impl Rotator {
                 (Step::Stage { invalid }, Some(secret)) => {
                     match invalid {
                         Some(reason) => tracing::warn!(
-                            object = %self.service.logged_secret(),
+                            object = %self.certificate.logged_secret(),
                             reason,
                             "Replacing invalid webhook certificate"
                         ),
                         None => {
-                            tracing::info!(object = %self.service.logged_secret(), "Renewing webhook certificate");
+                            tracing::info!(object = %self.certificate.logged_secret(), "Renewing webhook certificate");
                         }
                     }
                     let configurations = self.configurations(client).await?;
                     let retained = retained(
                         secret,
                         &self::existing(&configurations),
-                        &self.service.host(),
+                        &self.certificate.service.host(),
                         now,
                     );
-                    let issue = key_pair::issue(&self.service.host(), now)?;
+                    let issue = self.certificate.issue(now)?;
                     self.write(client, &secret.stage(&issue, retained)).await?;
                 }
                 (Step::Inject, Some(secret)) => {
@@ -199,7 +199,7 @@ impl Rotator {
                             continue;
                         }
                         let patch = Patch::strategic(&configuration.patch(&bundle));
-                        let key = self.service.configuration();
+                        let key = self.certificate.service.configuration();
                         let _: MetaObject = client.patch(resource, &key, patch).await?;
                         tracing::info!(object = %resource.logged(&key), "Injected webhook CA bundle");
                     }
@@ -207,7 +207,7 @@ impl Rotator {
                 (Step::Promote, Some(secret)) => {
                     if let Some(patch) = secret.promote() {
                         self.write(client, &patch).await?;
-                        tracing::info!(object = %self.service.logged_secret(), "Promoted webhook certificate");
+                        tracing::info!(object = %self.certificate.logged_secret(), "Promoted webhook certificate");
                     }
                 }
                 // `decide` returns these only for an existing Secret.
@@ -220,30 +220,31 @@ impl Rotator {
     async fn configurations(&self, client: &Reader) -> Result<Configurations, ClientError> {
         let mut all = Vec::new();
         for resource in CONFIGURATIONS {
-            let raw: Option<RawConfiguration> = get(client, &resource, &self.service.configuration()).await?;
-            let configuration = raw.map(|it| Configuration::new(it, &self.service));
+            let raw: Option<RawConfiguration> =
+                get(client, &resource, &self.certificate.service.configuration()).await?;
+            let configuration = raw.map(|it| Configuration::new(it, &self.certificate.service));
             all.push((resource, configuration));
         }
         Ok(all)
     }
 
     async fn secret(&self, client: &Reader) -> Result<Option<CertificateSecret>, ClientError> {
-        let raw: Option<RawSecret> = get(client, &SECRETS, &self.service.secret()).await?;
+        let raw: Option<RawSecret> = get(client, &SECRETS, &self.certificate.secret()).await?;
         Ok(raw.map(CertificateSecret::from))
     }
 
     async fn create(&self, client: &Client) -> Result<(), RotateError> {
-        let issue = key_pair::issue(&self.service.host(), self.env.clock.wall())?;
-        let key = self.service.secret();
-        let body = new_secret(&key, &issue).to_string();
+        let issue = self.certificate.issue(self.env.clock.wall())?;
+        let key = self.certificate.secret();
+        let body = new_secret(&key, &self.certificate.secret_labels, &issue).to_string();
         let _: MetaObject = client.create(&SECRETS, &key.namespace, body.into()).await?;
-        tracing::info!(object = %self.service.logged_secret(), "Created webhook certificate");
+        tracing::info!(object = %self.certificate.logged_secret(), "Created webhook certificate");
         Ok(())
     }
 
     async fn write(&self, client: &Client, patch: &Value) -> Result<(), ClientError> {
         let _: MetaObject = client
-            .patch(&SECRETS, &self.service.secret(), Patch::merge(patch))
+            .patch(&SECRETS, &self.certificate.secret(), Patch::merge(patch))
             .await?;
         Ok(())
     }
@@ -251,10 +252,13 @@ impl Rotator {
     /// Returns a message that lists the configurations without a webhook for the Service.
     fn missing_configurations(&self, configurations: &[(Resource, Option<Configuration>)]) -> Option<String> {
         let missing = configurations.iter().filter_map(|(resource, it)| match it {
-            None => Some(format!("{} {} does not exist", resource.kind, self.service.name)),
+            None => Some(format!(
+                "{} {} does not exist",
+                resource.kind, self.certificate.service.name
+            )),
             Some(it) if !it.targets_service() => Some(format!(
                 "{} {} has no webhook for Service {}",
-                resource.kind, self.service.name, self.service
+                resource.kind, self.certificate.service.name, self.certificate.service
             )),
             Some(_) => None,
         });

@@ -13,9 +13,10 @@ use k8s_openapi::ByteString;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::key_pair::{Authority, Issued, KeyPair, KeyPairError, RENEW_BEFORE, bundle};
+use super::key_pair::{Authority, Issued, KeyPair, RENEW_BEFORE, bundle};
 use crate::object::decode::null_is_default;
 use crate::object::{Key, Meta, Version};
+use crate::serve::KeyPairError;
 
 /// The Secret as stored. It has no `Debug`: `data` holds private keys.
 #[derive(Default, Deserialize)]
@@ -146,7 +147,7 @@ impl CertificateSecret {
 }
 
 /// Returns a Secret with `issue` staged and no serving certificate.
-pub(crate) fn new_secret(key: &Key, issue: &Issued) -> Value {
+pub(crate) fn new_secret(key: &Key, labels: &BTreeMap<String, String>, issue: &Issued) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -154,7 +155,7 @@ pub(crate) fn new_secret(key: &Key, issue: &Issued) -> Value {
         "metadata": {
             "name": key.name,
             "namespace": key.namespace,
-            "labels": {"app.kubernetes.io/managed-by": "coxswain"},
+            "labels": labels,
         },
         "data": {
             // Required by the Secret type.

@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 
 use super::secret::{CertificateSecret, RawSecret, Slot};
 use super::serving::ServingCertificate;
-use super::{SECRETS, ServiceName};
-use crate::client::{ObjectEvent, ObjectState, ObjectWatch, Reader, View, WatchEnd, WatchReport};
+use super::{SECRETS, ServiceCertificate};
+use crate::client::{Reader, ObjectEvent, ObjectState, ObjectWatch, View, WatchEnd, WatchReport};
 use crate::env::Env;
 
 /// Exceeds the duration of any watch: a Secret rarely changes.
@@ -22,7 +22,7 @@ pub(super) const WATCH_IDLE_TIMEOUT: Duration = Duration::from_mins(11);
 pub(crate) struct SecretWatcher {
     pub(crate) env: Env,
     pub(crate) client: Reader,
-    pub(crate) service: ServiceName,
+    pub(crate) certificate: ServiceCertificate,
     pub(crate) serving: Arc<ServingCertificate>,
 }
 
@@ -33,7 +33,7 @@ impl SecretWatcher {
             env: self.env.clone(),
             client: self.client.clone(),
             resource: SECRETS,
-            key: self.service.secret(),
+            key: self.certificate.secret(),
             view: View::Full,
             idle_timeout: WATCH_IDLE_TIMEOUT,
         };
@@ -59,10 +59,13 @@ impl SecretWatcher {
                 object: Some(secret), ..
             }) => self.load(secret),
             WatchReport::Opened(ObjectState { object: None, .. }) => {
-                self.set_unavailable(&format!("Secret {} does not exist yet", self.service));
+                self.set_unavailable(&format!(
+                    "Secret {} does not exist yet",
+                    self.certificate.secret()
+                ));
             }
             WatchReport::Event(ObjectEvent::Deleted(_)) => {
-                self.set_missing(&format!("Secret {} was deleted", self.service));
+                self.set_missing(&format!("Secret {} was deleted", self.certificate.secret()));
             }
             WatchReport::Ended(WatchEnd::Closed | WatchEnd::Idle(_)) => {}
             WatchReport::Ended(end) => self.set_unavailable(&end.to_string()),
@@ -76,26 +79,29 @@ impl SecretWatcher {
             return;
         };
         let secret = CertificateSecret::from(raw);
-        match secret.to_serve(&self.service.host(), self.env.clock.wall()) {
+        match secret.to_serve(&self.certificate.service.host(), self.env.clock.wall()) {
             Ok(Some(pair)) => {
                 if self.serving.set(pair.certified()) {
-                    tracing::info!(object = %self.service.logged_secret(), "Reloaded webhook certificate");
+                    tracing::info!(object = %self.certificate.logged_secret(), "Reloaded webhook certificate");
                 }
             }
-            Ok(None) => self.set_missing(&format!("Secret {} has no certificate yet", self.service)),
+            Ok(None) => self.set_missing(&format!(
+                "Secret {} has no certificate yet",
+                self.certificate.secret()
+            )),
             Err(reason) => self.reject(Some(&secret), &reason),
         }
     }
 
     fn set_unavailable(&self, reason: &str) {
         if self.serving.set_unavailable(reason) {
-            tracing::info!(object = %self.service.logged_secret(), reason, "Waiting for webhook certificate");
+            tracing::info!(object = %self.certificate.logged_secret(), reason, "Waiting for webhook certificate");
         }
     }
 
     fn set_missing(&self, reason: &str) {
         if self.serving.set_missing(reason) {
-            tracing::warn!(object = %self.service.logged_secret(), reason, "Webhook certificate is missing, serving the previous one");
+            tracing::warn!(object = %self.certificate.logged_secret(), reason, "Webhook certificate is missing, serving the previous one");
         }
     }
 
@@ -105,7 +111,7 @@ impl SecretWatcher {
             _ => None,
         };
         if self.serving.reject(pair, reason) {
-            tracing::warn!(object = %self.service.logged_secret(), reason, "Failed to load webhook certificate");
+            tracing::warn!(object = %self.certificate.logged_secret(), reason, "Failed to load webhook certificate");
         }
     }
 }

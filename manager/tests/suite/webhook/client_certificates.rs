@@ -13,9 +13,9 @@ use tokio_rustls::TlsConnector;
 use super::files::{Folder, folder};
 use super::{HOST, connector, metrics};
 
-async fn verifying(folder: &Folder) -> Result<Certificates, WebhookError> {
+fn verifying(folder: &Folder) -> Result<Certificates, WebhookError> {
     let source = Source::Folder(folder.0.clone());
-    let certificates = Certificates::new(source, &metrics(&Registry::new()), &Checks::new()).await;
+    let certificates = Certificates::new(source, &metrics(&Registry::new()), &Checks::new());
     certificates
         .expect("a pair")
         .verifying_clients(&folder.0.join("clients.crt"))
@@ -55,14 +55,14 @@ async fn client_without_certificate_of_the_authority_is_rejected() {
     let bundle = folder.pair();
     let (api_server, other) = (client(), client());
     folder.write("clients.crt", &api_server.cert.pem());
-    let tls = verifying(&folder).await.expect("an authority").tls();
+    let tls = verifying(&folder).expect("an authority").tls();
     assert!(accepted(&tls, &bundle, Some(&api_server)).await);
     assert!(!accepted(&tls, &bundle, Some(&other)).await);
     assert!(!accepted(&tls, &bundle, None).await);
 }
 
-#[tokio::test]
-async fn invalid_client_ca_file_is_a_startup_error() {
+#[test]
+fn invalid_client_ca_file_is_a_startup_error() {
     let folder = folder("bad-client-ca");
     folder.pair();
     let expect = |error: Result<Certificates, WebhookError>, message: &str| match error {
@@ -72,12 +72,12 @@ async fn invalid_client_ca_file_is_a_startup_error() {
             assert!(error.contains(message), "{error}");
         }
     };
-    expect(verifying(&folder).await, "cannot read");
+    expect(verifying(&folder), "cannot read");
     folder.write("clients.crt", "hunter2");
-    expect(verifying(&folder).await, "invalid client CA file");
+    expect(verifying(&folder), "invalid client CA file");
     let cut = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n";
     folder.write("clients.crt", cut);
-    expect(verifying(&folder).await, "clients.crt");
+    expect(verifying(&folder), "clients.crt");
     folder.write("clients.crt", &format!("{cut}-----END CERTIFICATE-----\n"));
-    expect(verifying(&folder).await, "invalid client CA file");
+    expect(verifying(&folder), "invalid client CA file");
 }

@@ -128,7 +128,7 @@ async fn replica_reports_that_its_secret_was_deleted() {
         Some(first.clone()),
         "still served"
     );
-    let note = "serving the previous certificate: Secret kube-system/hooks was deleted";
+    let note = "serving the previous certificate: Secret kube-system/hooks-certificate was deleted";
     assert_eq!(
         standby.check("webhook", Probes::READYZ),
         Health::Note(note.to_owned())
@@ -138,7 +138,8 @@ async fn replica_reports_that_its_secret_was_deleted() {
     leader.faults.stop_at(3);
     cluster.env.clock.sleep(10 * SECOND).await;
     assert_eq!(cluster.verified(&standby).await, None, "no longer trusted");
-    let note = "serving the previous certificate: Secret kube-system/hooks has no certificate yet";
+    let note =
+        "serving the previous certificate: Secret kube-system/hooks-certificate has no certificate yet";
     assert_eq!(
         standby.check("webhook", Probes::READYZ),
         Health::Note(note.to_owned())

@@ -2,8 +2,11 @@
 
 use coxswain_manager::serve::{Health, Probes};
 use coxswain_tests::Log;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 use tracing::level_filters::LevelFilter;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::{Cluster, DAY, Replica, SECOND, SECRETS, bare, bytes, cluster, secret};
 
@@ -34,7 +37,7 @@ async fn first_certificate_is_served_after_injection() {
             format!("POST {names}"),
             format!("PATCH {configurations}/mutatingwebhookconfigurations/hooks"),
             format!("PATCH {configurations}/validatingwebhookconfigurations/hooks"),
-            format!("PATCH {names}/hooks"),
+            format!("PATCH {names}/hooks-certificate"),
         ]
     );
 }
@@ -95,7 +98,7 @@ async fn idle_rotator_writes_nothing() {
 
 /// Removes the initial lists of watches from a log.
 fn reads_of_objects(mut log: Vec<String>) -> Vec<String> {
-    log.retain(|it| !it.starts_with("GET ") || it.ends_with("/hooks"));
+    log.retain(|it| !it.starts_with("GET ") || it.ends_with("/hooks") || it.ends_with("/hooks-certificate"));
     log
 }
 
@@ -258,4 +261,20 @@ async fn private_keys_are_never_logged() {
         let encoded = encoded.as_str().expect("base64");
         assert!(!log.contains(&encoded[..40]));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn secret_and_ca_have_the_configured_names() {
+    let cluster = cluster().await;
+    let leader = cluster.leader().await;
+    cluster.serves(&leader, None).await;
+    let secret = cluster.get(&SECRETS, &secret()).await.expect("a Secret");
+    let labels = json!({"app.kubernetes.io/managed-by": "harbour"});
+    assert_eq!(secret["metadata"]["labels"], labels);
+    let authority = cluster.data("ca.crt").await.expect("a bundle");
+    let authority = CertificateDer::from_pem_slice(authority.as_bytes()).expect("a certificate");
+    let (_, authority) = X509Certificate::from_der(&authority).expect("a certificate");
+    let name = authority.subject().iter_common_name().next().expect("a name");
+    let name = name.as_str().expect("text");
+    assert!(name.starts_with("harbour-ca@"), "{name}");
 }

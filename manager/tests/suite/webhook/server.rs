@@ -48,8 +48,7 @@ pub async fn fixture(test: &str, hooks: Hooks) -> Fixture {
         Source::Folder(folder.0.clone()),
         &metrics(&registry),
         &Checks::new(),
-    )
-    .await;
+    );
     let local = "127.0.0.1:0".parse().expect("an address");
     let bound = Server::bind(local, certificates.expect("a pair"), &registry).await;
     let bound = bound.expect("a free port");
@@ -287,8 +286,7 @@ async fn port_in_use_is_reported() {
         Source::Folder(folder.0.clone()),
         &metrics(&registry),
         &Checks::new(),
-    )
-    .await;
+    );
     let error = match Server::bind(fixture.address, certificates.expect("a pair"), &registry).await {
         Err(error @ WebhookError::Bind { .. }) => error.to_string(),
         Err(error) => panic!("{error}"),

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::super::super::ServiceName;
 use super::super::super::configuration::{Configuration, RawConfiguration};
 use super::super::super::key_pair::{Authority, Issued, KeyPair, VALIDITY_PERIOD, bundle, issue};
 use super::super::super::secret::{CertificateSecret, RawSecret, new_secret};
+use super::super::super::{ServiceCertificate, ServiceName};
 use super::super::{Step, decide, retained};
 use super::{Bundles, Data, Inputs, STEP, Text, Write};
 
@@ -43,7 +43,7 @@ impl Memo {
             texts: RefCell::new(vec![String::new()]),
             numbers: RefCell::new(BTreeMap::from([(String::new(), 0)])),
             foreign_bundle: bundle(&[0; 3].map(|time| {
-                let issued = issue("foreign.system.svc", Self::now(time));
+                let issued = issue("ca", "foreign.system.svc", Self::now(time));
                 issued.expect("a certificate").authority
             })),
             issues: RefCell::default(),
@@ -113,7 +113,7 @@ impl Memo {
     fn issue(&self, time: u32, leader: usize, version: u64) -> Rc<Issued> {
         let mut issues = self.issues.borrow_mut();
         let made = issues.entry((time, leader, version)).or_insert_with(|| {
-            let made = issue(&self.service.host(), Self::now(time)).expect("made");
+            let made = issue("ca", &self.service.host(), Self::now(time)).expect("made");
             let certificate = self.text(made.pair.certificate());
             let key = made.pair.key().to_owned();
             self.keys.borrow_mut().insert(certificate, (key, time));
@@ -141,7 +141,8 @@ impl Memo {
 
     /// Returns the write of a leader that has found no Secret.
     pub(super) fn create(&self, time: u32, leader: usize, last: u64) -> Write {
-        let body = new_secret(&self.service.secret(), &self.issue(time, leader, last));
+        let secret = ServiceCertificate::new(self.service.clone()).secret();
+        let body = new_secret(&secret, &BTreeMap::new(), &self.issue(time, leader, last));
         let data = self.data(&body["data"]).into_iter();
         Write::Create(data.map(|(key, text)| (key, text.expect("a text"))).collect())
     }
