@@ -7,7 +7,7 @@
 //! - [`Certificates`]: the serving certificate, from files or issued by the leader. The leader stores it in one Secret,
 //!   renews it after two thirds of its validity, and injects the `caBundle` into the webhook configurations. Every replica
 //!   loads it when the Secret changes. A replica never serves a certificate that the injected `caBundle` does not verify.
-//!   The `caBundle` of a conversion webhook, in its CustomResourceDefinition, is not injected.
+//!   The `caBundle` of a conversion webhook, in its CRD, is not injected.
 //! - [`Server`]: the listener.
 //!
 //! Controllers must not rely on webhooks for validation: objects can predate a webhook or bypass it.

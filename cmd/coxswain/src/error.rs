@@ -178,7 +178,7 @@ impl From<WebhookError> for ProcessError {
         match error {
             WebhookError::Bind { .. } => Self::flags(error, "choose another port with --webhook-port"),
             WebhookError::Metrics(error) => error.into(),
-            error => Self::webhook_certificate(error),
+            error @ WebhookError::Tls(_) => Self::webhook_certificate(error),
         }
     }
 }

@@ -107,9 +107,9 @@ impl Converters {
             return Err(ConversionError::new("the webhook does not convert this kind"));
         };
         let (kind, metadata) = (kind.to_owned(), object["metadata"].clone());
-        let converted = converter(object, desired)?;
-        check(&kind, &metadata, &converted, desired)?;
-        Ok(converted)
+        let result = converter(object, desired)?;
+        check(&kind, &metadata, &result, desired)?;
+        Ok(result)
     }
 }
 

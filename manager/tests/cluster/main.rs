@@ -1,15 +1,24 @@
-//! Leader election and caches over real sockets in real time, on the sandbox or, if `KUBEBUILDER_ASSETS` names the directory
-//! of its binaries, on a real kube-apiserver.
+//! Leader election, caches and conversion webhooks over real sockets in real time, on the sandbox or, if
+//! `KUBEBUILDER_ASSETS` names the directory of its binaries, on a real kube-apiserver.
 //!
 //! These tests cover the behaviour of the server: the order of writes, watch events, and the stored objects. All else is
 //! tested under a paused clock in `suite`.
 
 mod caches;
 mod candidate;
+mod conversion;
 mod election;
 mod fence;
 mod process;
 
 fn main() -> std::process::ExitCode {
-    coxswain_tests::runner::main([caches::tests(), election::tests(), fence::tests()].concat())
+    coxswain_tests::runner::main(
+        [
+            caches::tests(),
+            conversion::tests(),
+            election::tests(),
+            fence::tests(),
+        ]
+        .concat(),
+    )
 }

@@ -85,11 +85,12 @@ fn service() -> ServiceName {
 }
 
 fn certificate() -> ServiceCertificate {
-    let mut certificate = ServiceCertificate::new(service());
-    certificate.secret_name = "hooks-certificate".to_owned();
-    certificate.secret_labels = [("app.kubernetes.io/managed-by".to_owned(), "harbour".to_owned())].into();
-    certificate.authority_name = "harbour-ca".to_owned();
-    certificate
+    ServiceCertificate {
+        service: service(),
+        secret_name: "hooks-certificate".to_owned(),
+        secret_labels: [("app.kubernetes.io/managed-by".to_owned(), "harbour".to_owned())].into(),
+        authority_name: "harbour-ca".to_owned(),
+    }
 }
 
 fn secret() -> Key {
@@ -189,8 +190,8 @@ impl Cluster {
     }
 
     /// Starts a replica without leader election: it leads.
-    async fn leader(&self) -> Replica {
-        self.replica("alone", false).await
+    fn leader(&self) -> Replica {
+        self.replica("alone", false)
     }
 
     /// Starts a replica that does not lead: another identity holds the Lease.
@@ -205,15 +206,15 @@ impl Cluster {
             .create(&leases, "kube-system", lease.to_string().into())
             .await;
         held.expect("created");
-        self.candidate("standby").await
+        self.candidate("standby")
     }
 
     /// Starts a replica with leader election.
-    async fn candidate(&self, identity: &str) -> Replica {
-        self.replica(identity, true).await
+    fn candidate(&self, identity: &str) -> Replica {
+        self.replica(identity, true)
     }
 
-    async fn replica(&self, identity: &str, elects: bool) -> Replica {
+    fn replica(&self, identity: &str, elects: bool) -> Replica {
         let tasks = TaskSet::new();
         let env = Env::starting_at(self.env.clock.wall(), identity.len() as u64, &tasks);
         let (registry, checks) = (Registry::new(), Checks::new());

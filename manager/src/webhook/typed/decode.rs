@@ -81,7 +81,7 @@ fn path_at(text: &[u8]) -> String {
                 }
                 path.push_str(&key);
             }
-            Frame::Array(index) => path.push_str(&format!("[{index}]")),
+            Frame::Array(index) => path.extend(["[", &index.to_string(), "]"]),
         }
     }
     path

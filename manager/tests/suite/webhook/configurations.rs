@@ -11,7 +11,7 @@ async fn only_bundles_of_own_webhooks_are_written() {
     for resource in [MUTATING, VALIDATING] {
         before.push(cluster.get(&resource, &configuration()).await.expect("an object"));
     }
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     cluster.serves(&leader, None).await;
     for (resource, mut before) in [MUTATING, VALIDATING].into_iter().zip(before) {
         let mut after = cluster.get(&resource, &configuration()).await.expect("an object");
@@ -34,7 +34,7 @@ async fn only_bundles_of_own_webhooks_are_written() {
 #[tokio::test(start_paused = true)]
 async fn changed_bundle_is_restored_immediately() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     cluster.serves(&leader, None).await;
     cluster.env.clock.sleep(SECOND).await;
     leader.faults.take();
@@ -56,7 +56,7 @@ async fn changed_bundle_is_restored_immediately() {
 #[tokio::test(start_paused = true)]
 async fn recreated_configuration_gets_the_bundle() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     let first = cluster.serves(&leader, None).await;
     cluster.delete(&MUTATING, &configuration()).await;
     cluster.env.clock.sleep(SECOND).await;

@@ -58,7 +58,7 @@ async fn stays_verified(cluster: &Cluster, replica: &Replica, what: &str) {
 async fn corrupted_secret_is_replaced_without_interruption() {
     for (what, data) in corruptions() {
         let cluster = cluster().await;
-        let leader = cluster.leader().await;
+        let leader = cluster.leader();
         let standby = cluster.standby().await;
         let first = cluster.serves(&leader, None).await;
         assert_eq!(cluster.serves(&standby, None).await, first);
@@ -79,7 +79,7 @@ async fn corrupted_secret_is_replaced_without_interruption() {
 #[tokio::test(start_paused = true)]
 async fn replica_starting_with_corrupted_secret_waits_for_leader() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     cluster.serves(&leader, None).await;
     leader.stop().await;
     let data = json!({"tls.crt": bytes("hunter2")});
@@ -92,7 +92,7 @@ async fn replica_starting_with_corrupted_secret_waits_for_leader() {
     assert!(reason.contains("certificate is not valid PEM"), "{reason}");
     assert!(!reason.contains("hunter2"), "{reason}");
     assert!(standby.metric("certwatcher_read_certificate_errors_total") >= 1.0);
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     assert_eq!(
         cluster.serves(&standby, None).await,
         cluster.serves(&leader, None).await
@@ -103,7 +103,7 @@ async fn replica_starting_with_corrupted_secret_waits_for_leader() {
 #[tokio::test(start_paused = true)]
 async fn deleted_secret_is_recreated_and_old_authority_dropped() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     let first = cluster.serves(&leader, None).await;
     cluster.delete(&SECRETS, &secret()).await;
     let before = cluster.env.clock.now();
@@ -117,7 +117,7 @@ async fn deleted_secret_is_recreated_and_old_authority_dropped() {
 #[tokio::test(start_paused = true)]
 async fn replica_reports_that_its_secret_was_deleted() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     let standby = cluster.standby().await;
     let first = cluster.serves(&standby, None).await;
     leader.stop().await;
@@ -134,7 +134,7 @@ async fn replica_reports_that_its_secret_was_deleted() {
         Health::Note(note.to_owned())
     );
     // The next leader creates another certificate, drops the old CA, and then fails to write.
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     leader.faults.stop_at(3);
     cluster.env.clock.sleep(10 * SECOND).await;
     assert_eq!(cluster.verified(&standby).await, None, "no longer trusted");
@@ -145,7 +145,7 @@ async fn replica_reports_that_its_secret_was_deleted() {
         Health::Note(note.to_owned())
     );
     drop(leader);
-    let _leader = cluster.leader().await;
+    let _leader = cluster.leader();
     cluster.serves(&standby, Some(&first)).await;
     assert_eq!(standby.check("webhook", Probes::READYZ), Health::Ok);
 }
@@ -153,7 +153,7 @@ async fn replica_reports_that_its_secret_was_deleted() {
 #[tokio::test(start_paused = true)]
 async fn expired_certificate_is_unhealthy_until_replaced() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     cluster.serves(&leader, None).await;
     let standby = cluster.standby().await;
     cluster.serves(&standby, None).await;
@@ -164,7 +164,7 @@ async fn expired_certificate_is_unhealthy_until_replaced() {
         panic!("healthy with an expired certificate");
     };
     assert!(reason.contains("expired"), "{reason}");
-    let _leader = cluster.leader().await;
+    let _leader = cluster.leader();
     cluster.serves(&standby, None).await;
     assert_eq!(standby.check("webhook", Probes::READYZ), Health::Ok);
 }

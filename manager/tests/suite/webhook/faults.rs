@@ -26,7 +26,7 @@ async fn first_certificate_is_issued_despite_any_fault() {
     for fault in faults() {
         for write in 0..4 {
             let cluster = cluster().await;
-            let leader = cluster.leader().await;
+            let leader = cluster.leader();
             leader.faults.plan(write, fault.clone());
             stays_trusted(&cluster, &leader, &format!("{fault:?} at {write}")).await;
             cluster.serves(&leader, None).await;
@@ -39,7 +39,7 @@ async fn renewal_completes_despite_any_fault() {
     for fault in faults() {
         for write in 0..4 {
             let cluster = cluster().await;
-            let leader = cluster.leader().await;
+            let leader = cluster.leader();
             let first = cluster.serves(&leader, None).await;
             leader.faults.plan(4 + write, fault.clone());
             cluster.later(61 * DAY, &[&leader]);
@@ -58,7 +58,7 @@ async fn renewal_completes_despite_any_fault() {
 async fn crash_between_two_writes_leaves_a_trusted_certificate() {
     for write in 0..4 {
         let cluster = cluster().await;
-        let leader = cluster.leader().await;
+        let leader = cluster.leader();
         let standby = cluster.standby().await;
         let first = cluster.serves(&leader, None).await;
         cluster.serves(&standby, None).await;
@@ -71,7 +71,7 @@ async fn crash_between_two_writes_leaves_a_trusted_certificate() {
         }
         assert!(leader.faults.is_stopped(), "no write was lost");
         drop(leader);
-        let next = cluster.leader().await;
+        let next = cluster.leader();
         stays_trusted(&cluster, &standby, "the next leader").await;
         cluster.serves(&standby, Some(&first)).await;
         assert!(cluster.verified(&next).await.is_some());
@@ -81,7 +81,7 @@ async fn crash_between_two_writes_leaves_a_trusted_certificate() {
 #[tokio::test(start_paused = true)]
 async fn retry_after_of_a_day_is_capped() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     leader
         .faults
         .plan(0, Effect::Refuse(Refusal::new(503).retry_after(86_400)));

@@ -13,7 +13,7 @@ use super::{Cluster, DAY, Replica, SECOND, SECRETS, bare, bytes, cluster, secret
 #[tokio::test(start_paused = true)]
 async fn first_certificate_is_served_after_injection() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     assert!(
         matches!(leader.check("webhook", Probes::READYZ), Health::Failed(_)),
         "ready too early"
@@ -45,7 +45,7 @@ async fn first_certificate_is_served_after_injection() {
 #[tokio::test(start_paused = true)]
 async fn configurations_are_read_before_the_secret() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     cluster.serves(&leader, None).await;
     let log = reads_of_objects(leader.faults.take());
     let read: Vec<&str> = log.iter().filter_map(|it| it.strip_prefix("GET ")).collect();
@@ -62,7 +62,7 @@ async fn configurations_are_read_before_the_secret() {
 #[tokio::test(start_paused = true)]
 async fn configurations_are_read_again_before_staging() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     let first = cluster.serves(&leader, None).await;
     leader.faults.take();
     cluster.later(61 * DAY, &[&leader]);
@@ -82,7 +82,7 @@ async fn configurations_are_read_again_before_staging() {
 #[tokio::test(start_paused = true)]
 async fn idle_rotator_writes_nothing() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     cluster.serves(&leader, None).await;
     cluster.env.clock.sleep(10 * SECOND).await;
     leader.faults.take();
@@ -123,7 +123,7 @@ async fn days(cluster: &Cluster, leader: &Replica, days: i64) -> usize {
 #[tokio::test(start_paused = true)]
 async fn certificate_is_renewed_after_two_thirds_of_its_validity() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     let first = cluster.serves(&leader, None).await;
     cluster.later(59 * DAY, &[&leader]);
     cluster.env.clock.sleep(1200 * SECOND).await;
@@ -157,7 +157,7 @@ async fn certificate_is_renewed_after_two_thirds_of_its_validity() {
 #[tokio::test(start_paused = true)]
 async fn certificate_is_always_verified_over_half_a_year() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     let seen = days(&cluster, &leader, 185).await;
     assert_eq!(seen, 4, "the first, and after 60, 120 and 180 days");
 }
@@ -165,9 +165,9 @@ async fn certificate_is_always_verified_over_half_a_year() {
 #[tokio::test(start_paused = true)]
 async fn leader_writes_and_all_replicas_serve_the_certificate() {
     let cluster = cluster().await;
-    let one = cluster.candidate("one").await;
+    let one = cluster.candidate("one");
     let first = cluster.serves(&one, None).await;
-    let two = cluster.candidate("second").await;
+    let two = cluster.candidate("second");
     assert_eq!(cluster.serves(&two, None).await, first);
     assert!(two.faults.take_writes().is_empty(), "a standby writes nothing");
     cluster.later(61 * DAY, &[&one, &two]);
@@ -191,7 +191,7 @@ async fn leader_writes_and_all_replicas_serve_the_certificate() {
 #[tokio::test(start_paused = true)]
 async fn missing_configurations_are_noted_and_certificate_is_served() {
     let cluster = bare();
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     while leader.check("webhook", Probes::READYZ) != Health::Ok {
         cluster.env.clock.sleep(SECOND).await;
     }
@@ -215,7 +215,7 @@ async fn missing_configurations_are_noted_and_certificate_is_served() {
 #[tokio::test(start_paused = true)]
 async fn certificate_for_another_service_is_replaced() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     let first = cluster.serves(&leader, None).await;
     let trusted = cluster.data("ca.crt").await.expect("a bundle");
     leader.stop().await;
@@ -228,7 +228,7 @@ async fn certificate_for_another_service_is_replaced() {
         "ca.crt": bytes(&(foreign.cert.pem() + &trusted)),
     });
     cluster.patch(&SECRETS, &secret(), &json!({"data": data})).await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     assert_ne!(cluster.serves(&leader, None).await, first);
 }
 
@@ -236,7 +236,7 @@ async fn certificate_for_another_service_is_replaced() {
 async fn private_keys_are_never_logged() {
     let log = Log::keep(LevelFilter::TRACE);
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     let first = cluster.serves(&leader, None).await;
     let mut keys = vec![cluster.data("tls.key").await.expect("a key")];
     cluster.later(61 * DAY, &[&leader]);
@@ -266,7 +266,7 @@ async fn private_keys_are_never_logged() {
 #[tokio::test(start_paused = true)]
 async fn secret_and_ca_have_the_configured_names() {
     let cluster = cluster().await;
-    let leader = cluster.leader().await;
+    let leader = cluster.leader();
     cluster.serves(&leader, None).await;
     let secret = cluster.get(&SECRETS, &secret()).await.expect("a Secret");
     let labels = json!({"app.kubernetes.io/managed-by": "harbour"});
