@@ -93,12 +93,13 @@ mod tests {
     }
 
     fn request(operation: Operation, object: Value) -> AdmissionRequest {
-        let mut request = AdmissionRequest::default();
-        request.operation = operation;
-        request.name = "web".to_owned();
-        request.namespace = "default".to_owned();
-        request.object = object;
-        request
+        AdmissionRequest {
+            operation,
+            name: "web".to_owned(),
+            namespace: "default".to_owned(),
+            object,
+            ..AdmissionRequest::default()
+        }
     }
 
     fn others() -> Vec<Arc<AppService>> {
