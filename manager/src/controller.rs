@@ -20,6 +20,7 @@ mod outcomes;
 mod progress;
 mod reconcile;
 mod runtime;
+mod task;
 #[cfg(test)]
 mod tests;
 mod typed;
@@ -31,6 +32,7 @@ pub use error::{ControllerError, Fatal, ReconcileError, Unhealthy};
 pub use key_queue::{Cause, Change};
 pub use outcomes::{Activity, Outcomes, RecentError, Waiting};
 pub use runtime::{HealthLimits, Queues, Runtime, Slot, TermState, Workers};
+pub use task::TaskContext;
 pub use typed::{Controller, Definition};
 
 use std::time::Duration;

@@ -54,6 +54,9 @@ pub enum Fatal {
         part: String,
         message: String,
     },
+    /// A task failed.
+    #[error("task {controller}: {reason}")]
+    Failed { controller: String, reason: String },
     /// The cache behind a source was dropped.
     #[error("controller {controller}: source {origin} ended")]
     Ended { controller: String, origin: String },

@@ -49,7 +49,7 @@ pub struct Controller<K: Kind> {
     sources: Vec<AddSource>,
 }
 
-/// A controller that a [`Manager`] can [build](Manager::add_controller).
+/// A controller or [task](Definition::task) that a [`Manager`] can [build](Manager::add_controller).
 #[must_use]
 pub struct Definition {
     pub(crate) name: String,

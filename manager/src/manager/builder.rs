@@ -5,14 +5,16 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use prometheus::Registry;
 use prometheus::process_collector::ProcessCollector;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 use super::control::ControlThread;
 use super::{BuildError, Manager, ManagerError, Options};
-use crate::cache::Scope;
+use crate::cache::{Caches, Scope};
 use crate::client::{ConnectError, RateLimit, Transport};
 use crate::controller::{ControllerError, Definition};
 use crate::election::{self, ElectionError, Elector};
@@ -47,7 +49,14 @@ pub struct ManagerBuilder {
     certificate: Option<CertificateFiles>,
     registry: Registry,
     controllers: Vec<Definition>,
+    background: Vec<Background>,
 }
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A task, and its name.
+type Background =
+    Box<dyn FnOnce(Caches, CancellationToken) -> BoxFuture<'static, (String, Result<(), BoxError>)> + Send>;
 
 /// The address of the endpoints.
 type Address = Result<SocketAddr, InvalidAddress>;
@@ -91,6 +100,8 @@ pub enum RunError {
     Manager(#[from] ManagerError),
     #[error("the health and metrics endpoints failed: {0}")]
     Endpoints(String),
+    #[error("background task {name} failed: {reason}")]
+    Background { name: String, reason: String },
     #[error("stopped immediately by a second signal")]
     SecondSignal,
 }
@@ -120,14 +131,30 @@ impl Manager {
             certificate: None,
             registry: Registry::new(),
             controllers: Vec::new(),
+            background: Vec::new(),
         }
     }
 }
 
 impl ManagerBuilder {
-    /// Adds a controller.
+    /// Adds a controller, or a [task](Definition::task) that runs while this process is the leader.
     pub fn controller(mut self, controller: Definition) -> Self {
         self.controllers.push(controller);
+        self
+    }
+
+    /// Adds a task that runs in every process, whether or not it is the leader, until `stop` is cancelled. It may end early.
+    /// An error ends the process.
+    pub fn background<F, R>(mut self, name: impl Into<String>, run: F) -> Self
+    where
+        F: FnOnce(Caches, CancellationToken) -> R + Send + 'static,
+        R: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        let name = name.into();
+        self.background.push(Box::new(move |caches, stop| {
+            let task = run(caches, stop);
+            Box::pin(async move { (name, task.await) })
+        }));
         self
     }
 
@@ -345,14 +372,45 @@ impl ManagerBuilder {
             }
         };
         let mut failed = std::pin::pin!(failed);
+        let stop_background = stop.child_token();
+        let mut background = JoinSet::new();
+        for run in self.background {
+            background.spawn(run(manager.caches().clone(), stop_background.clone()));
+        }
         let ended = tokio::select! {
             biased;
             reason = &mut failed => return Err(RunError::Endpoints(reason)),
+            error = first_failure(&mut background) => return Err(error),
             ended = manager.run(elector, stop) => ended,
         };
+        stop_background.cancel();
+        while let Some(ended) = background.join_next().await {
+            check_ended(ended)?;
+        }
         recorder.flush(EVENT_FLUSH_TIMEOUT).await;
         stop_endpoints.cancel();
         Ok(ended?)
+    }
+}
+
+/// Resolves when a background task has failed.
+async fn first_failure(tasks: &mut JoinSet<(String, Result<(), BoxError>)>) -> RunError {
+    while let Some(ended) = tasks.join_next().await {
+        if let Err(error) = check_ended(ended) {
+            return error;
+        }
+    }
+    std::future::pending().await
+}
+
+fn check_ended(ended: Result<(String, Result<(), BoxError>), JoinError>) -> Result<(), RunError> {
+    match ended {
+        Ok((_, Ok(()))) => Ok(()),
+        Ok((name, Err(error))) => Err(RunError::Background {
+            name,
+            reason: error.to_string(),
+        }),
+        Err(error) => Err(RunError::Start(io::Error::other(error))),
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::secret::{CertificateSecret, RawSecret, Slot};
 use super::serving::ServingCertificate;
 use super::{SECRETS, ServiceCertificate};
-use crate::client::{Reader, ObjectEvent, ObjectState, ObjectWatch, View, WatchEnd, WatchReport};
+use crate::client::{ObjectEvent, ObjectState, ObjectWatch, Reader, View, WatchEnd, WatchReport};
 use crate::env::Env;
 
 /// Exceeds the duration of any watch: a Secret rarely changes.
