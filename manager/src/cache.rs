@@ -32,6 +32,7 @@ mod wire;
 pub(crate) use caches::CacheSummary;
 pub use caches::{CacheError, Caches};
 pub use delta::Delta;
+pub use index::Index;
 pub use pending_writes::{CachePosition, CachePositions, PendingWrites, Readiness, Write};
 pub use scope::Scope;
 pub use status::Status;
@@ -49,7 +50,7 @@ use self::shared_store::{AnyStore, SharedStore};
 use self::store::Store;
 use tokio::sync::watch;
 
-use crate::object::{Key, MetaObject, Object, Resource, Uid, Version};
+use crate::object::{Key, MetaObject, Object, Resource, Text, Uid, Version};
 
 /// The cache of one resource in one projection. Clones share it.
 pub struct Cache<T> {
@@ -92,10 +93,21 @@ impl<T: Object> Cache<T> {
         self.store.read(|store| store.unmanaged(namespace))
     }
 
-    /// Returns the objects with this value of a label. Slow unless the label is indexed: see [`Caches::of_labels`].
+    /// Adds an index of the objects by the values that a function returns for each. The function must depend only on the
+    /// object. The index exists as long as its handle.
     #[must_use]
-    pub fn by_label(&self, label: &str, value: &str) -> Vec<Arc<T>> {
-        self.store.read(|store| store.labelled(label, value))
+    pub fn index<V: IntoIterator<Item = Text>>(
+        &self,
+        values: impl Fn(&T) -> V + Send + Sync + 'static,
+    ) -> Index<T> {
+        Index::new(&self.store, move |object| values(object).into_iter().collect())
+    }
+
+    /// [`Cache::index`] by the value of a label.
+    #[must_use]
+    pub fn index_label(&self, label: &str) -> Index<T> {
+        let label = Text::from(label);
+        self.index(move |object| object.meta().labels.get(&label).cloned())
     }
 
     /// Returns all objects, ordered by namespace and name.

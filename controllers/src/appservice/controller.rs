@@ -33,12 +33,13 @@ pub fn build(
     workers: usize,
 ) -> Result<QueueController<AppServiceReconciler>, ControllerError> {
     let apps = caches.of::<AppService>(&APP_SERVICES);
-    let deployments = caches.of_labels::<Deployment>(&DEPLOYMENTS, &[UID_LABEL]);
+    let deployments = caches.of::<Deployment>(&DEPLOYMENTS);
     let services = caches.of::<Service>(&SERVICES);
     let reconciler = AppServiceReconciler {
         caches: caches.clone(),
         apps: apps.clone(),
         deployments: deployments.clone(),
+        deployments_by_app: deployments.index_label(UID_LABEL),
         services: services.clone(),
         recorder,
         memory: Memory::default(),

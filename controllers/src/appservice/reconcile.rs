@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::{Cache, Caches, Lookup};
+use coxswain_manager::cache::{Cache, Caches, Index, Lookup};
 use coxswain_manager::client::Patch;
 use coxswain_manager::controller::{Action, ReconcileContext, ReconcileError, Reconciler};
 use coxswain_manager::events::{EventType, Recorder};
@@ -14,7 +14,7 @@ use super::act::{Outcome, act};
 use super::child::Service;
 use super::deletion_policy::{self, FINALIZER};
 use super::history::{History, WriteTarget};
-use super::ownership::{Ownership, UID_LABEL, ownership};
+use super::ownership::{Ownership, ownership};
 use super::plan::{self, Snapshot};
 use super::requests::{Failure, Requests, display_name};
 use crate::api::app_service::{APP_SERVICES, AppService, DeletionPolicy, Status};
@@ -31,6 +31,8 @@ pub struct AppServiceReconciler {
     pub(super) caches: Caches,
     pub(super) apps: Cache<AppService>,
     pub(super) deployments: Cache<Deployment>,
+    /// By the uid in their label.
+    pub(super) deployments_by_app: Index<Deployment>,
     pub(super) services: Cache<Service>,
     pub(super) recorder: Recorder,
     pub(super) memory: Memory<History>,
@@ -124,10 +126,7 @@ impl AppServiceReconciler {
             return None;
         }
         let mut deployments = self.deployments.by_owner(&app.metadata.uid);
-        deployments.extend(
-            self.deployments
-                .by_label(UID_LABEL, &app.metadata.uid.to_string()),
-        );
+        deployments.extend(self.deployments_by_app.get(&app.metadata.uid.to_string()));
         deployments.extend(named.present());
         deployments.retain(|it| it.metadata.namespace == *namespace);
         deployments.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));

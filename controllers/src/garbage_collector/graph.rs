@@ -4,7 +4,7 @@
 //!   name, in any served version,* is **virtual**: it is read once, by its full identity, for all its dependents. So a wrong
 //!   reference affects only the object that has it.
 //! - A **tombstone** is the proof that an identity is absent. It is kept as long as a node refers to it.
-//! - The blocking dependents of an owner in foreground deletion are a *set*: those whose reference matches and blocks.
+//! - The blocking dependents of an owner in foreground deletion are counted: those whose reference matches and blocks.
 //! - Flags are computed from the latest metadata. A state older than the known one is ignored.
 
 mod evaluate;

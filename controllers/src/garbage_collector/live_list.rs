@@ -239,7 +239,7 @@ fn apply(
         for (kind, meta) in dependents {
             effects.push(graph.refresh(kind, meta));
             if !graph.contains(&meta.uid) {
-                for reference in &meta.owner_references {
+                for reference in &*meta.owner_references {
                     if let Some(actions) = actions.get_mut(&reference.uid)
                         // One patch removes both of two references to the same owner.
                         && actions.last().is_none_or(|it| it.uid != meta.uid)

@@ -113,7 +113,8 @@ impl Caches {
     /// Outside a tokio runtime.
     #[must_use]
     pub fn of<T: Object>(&self, resource: &Resource) -> Cache<T> {
-        self.of_labels(resource, &[])
+        let (informer, store) = self.informer(resource, |informer| informer.store(true));
+        Cache { informer, store }
     }
 
     /// Returns the cache of a type of objects: [`Caches::of`] its resource.
@@ -123,17 +124,6 @@ impl Caches {
     #[must_use]
     pub fn of_kind<K: Kind>(&self) -> Cache<K::Cached> {
         self.of(&K::resource())
-    }
-
-    /// [`Caches::of`] with an index for each of these labels, in addition to those of earlier calls.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
-    #[must_use]
-    pub fn of_labels<T: Object>(&self, resource: &Resource, labels: &[&str]) -> Cache<T> {
-        let (informer, store) = self.informer(resource, |informer| informer.store(true));
-        store.index(labels);
-        Cache { informer, store }
     }
 
     /// Returns the metadata of a resource, from an existing cache in any projection or from a metadata-only cache. Without
@@ -341,32 +331,4 @@ fn all(informers: &InformerMap) -> Vec<Arc<Informer>> {
 
 fn lock(informers: &InformerMap) -> MutexGuard<'_, BTreeMap<Resource, Running>> {
     informers.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    use coxswain_sandbox::Sandbox;
-    use jiff::Timestamp;
-
-    use crate::client::Transport;
-    use crate::env::TaskSet;
-
-    #[tokio::test(start_paused = true)]
-    async fn labels_of_later_calls_are_indexed() {
-        let (tasks, registry) = (TaskSet::new(), Registry::new());
-        let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
-        let service = Sandbox::builder().start().expect("a sandbox").service();
-        let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
-        let client = transport.expect("a transport").reader("test", None);
-        let caches = Caches::new(&env, client, Scope::default(), &registry).expect("caches");
-        let pods = Resource::namespaced("", "v1", "pods", "Pod");
-        let first = caches.of_labels::<MetaObject>(&pods, &["app"]);
-        let indexed = |label: &str| first.store.read(|store| store.has_index(label));
-        assert!(indexed("app") && !indexed("tier"));
-        let later = caches.of_labels::<MetaObject>(&pods, &["tier"]);
-        assert!(Arc::ptr_eq(&first.store, &later.store), "one cache");
-        assert!(indexed("app") && indexed("tier"));
-    }
 }

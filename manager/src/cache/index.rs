@@ -1,111 +1,199 @@
-//! The indexes of a store: by controller, by label, and of objects without a controller.
+//! The indexes of a store: by controller, of objects without a controller, and by functions.
 //!
-//! They change in the same step as the store. A label index can be added later. The store is ordered by namespace, so
-//! there is no index by namespace.
+//! They change in the same step as the store, and hold the objects themselves, ordered by key. The store is ordered by
+//! namespace, so there is no index by namespace.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
-use crate::object::{Key, Meta, Text, Uid};
+use super::shared_store::SharedStore;
+use crate::object::{Object, Text, Uid};
 
-/// The indexes of one store. No set of keys is empty.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Indexes {
-    /// By the uid of the controller.
-    owned: BTreeMap<Uid, BTreeSet<Key>>,
-    /// By label and value, for the indexed labels.
-    labelled: BTreeMap<Text, BTreeMap<Text, BTreeSet<Key>>>,
-    /// Objects without a controller; none if they are not indexed.
-    unmanaged: Option<BTreeSet<Key>>,
+/// An index of a cache by a function. Clones share it; it is dropped with the last one.
+#[derive(Debug)]
+pub struct Index<T: Object>(Arc<Registration<T>>);
+
+#[derive(Debug)]
+struct Registration<T: Object> {
+    store: Arc<SharedStore<T>>,
+    id: u64,
 }
 
-impl Indexes {
-    /// Returns empty indexes by controller, by each of `labels` and, if `unmanaged`, of objects without a controller.
-    pub(super) fn new(labels: impl IntoIterator<Item = Text>, unmanaged: bool) -> Self {
+/// The objects by value, those of one value ordered by key. No list is empty.
+type Groups<V, T> = BTreeMap<V, Vec<Arc<T>>>;
+
+/// The indexes of one store.
+#[derive(Debug)]
+pub(super) struct Indexes<T> {
+    /// By the uid of the controller.
+    owned: Groups<Uid, T>,
+    /// Objects without a controller, by namespace; none if they are not indexed.
+    unmanaged: Option<Groups<Text, T>>,
+    functions: BTreeMap<u64, FunctionIndex<T>>,
+    /// The number of indexes by functions that were added.
+    added: u64,
+}
+
+struct FunctionIndex<T> {
+    values: Box<dyn Fn(&T) -> Vec<Text> + Send + Sync>,
+    groups: Groups<Text, T>,
+}
+
+impl<T: Object> Index<T> {
+    pub(super) fn new(
+        store: &Arc<SharedStore<T>>,
+        values: impl Fn(&T) -> Vec<Text> + Send + Sync + 'static,
+    ) -> Self {
+        let id = store.add_index(Box::new(values));
+        let store = Arc::clone(store);
+        Self(Arc::new(Registration { store, id }))
+    }
+
+    /// Returns the objects for which the function returns this value, ordered by namespace and name.
+    #[must_use]
+    pub fn get(&self, value: &str) -> Vec<Arc<T>> {
+        let Registration { store, id } = &*self.0;
+        store.read(|store| store.indexed(*id, value))
+    }
+}
+
+// Not derived: that would require `T: Clone`.
+impl<T: Object> Clone for Index<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Object> Drop for Registration<T> {
+    fn drop(&mut self) {
+        self.store.remove_index(self.id);
+    }
+}
+
+impl<T: Object> Indexes<T> {
+    /// Returns empty indexes.
+    pub(super) fn new() -> Self {
         Self {
             owned: BTreeMap::new(),
-            labelled: labels.into_iter().map(|label| (label, BTreeMap::new())).collect(),
-            unmanaged: unmanaged.then(BTreeSet::new),
+            unmanaged: T::INDEX_UNMANAGED.then(BTreeMap::new),
+            functions: BTreeMap::new(),
+            added: 0,
         }
     }
 
-    pub(super) fn has(&self, label: &str) -> bool {
-        self.labelled.contains_key(label)
+    /// Adds an index of these objects by a function. Returns its id.
+    pub(super) fn add<'a>(
+        &mut self,
+        values: Box<dyn Fn(&T) -> Vec<Text> + Send + Sync>,
+        objects: impl Iterator<Item = &'a Arc<T>>,
+    ) -> u64 {
+        let mut groups = Groups::new();
+        for object in objects {
+            change(&mut groups, None, Some((object, values(object))));
+        }
+        self.added += 1;
+        self.functions
+            .insert(self.added, FunctionIndex { values, groups });
+        self.added
     }
 
-    /// Adds a label index of these objects, unless the label is indexed.
-    pub(super) fn add<'a>(&mut self, label: Text, objects: impl Iterator<Item = &'a Meta>) {
-        if self.has(&label) {
-            return;
-        }
-        let mut values: BTreeMap<Text, BTreeSet<Key>> = BTreeMap::new();
-        for meta in objects {
-            if let Some(value) = meta.labels.get(&label) {
-                values.entry(value.clone()).or_default().insert(meta.key());
-            }
-        }
-        self.labelled.insert(label, values);
+    pub(super) fn remove(&mut self, id: u64) {
+        self.functions.remove(&id);
     }
 
     /// Updates the indexes when the object under a key changes.
-    pub(super) fn change(&mut self, key: &Key, old: Option<&Meta>, new: Option<&Meta>) {
-        if owner(old) != owner(new) {
-            shift(&mut self.owned, key, owner(old), owner(new));
+    pub(super) fn change(&mut self, old: Option<&Arc<T>>, new: Option<&Arc<T>>) {
+        fn states<'a, T, V>(
+            [old, new]: [Option<&'a Arc<T>>; 2],
+            values: impl Fn(&T) -> Vec<V>,
+        ) -> [Option<(&'a Arc<T>, Vec<V>)>; 2] {
+            [old, new].map(|state| state.map(|object| (object, values(object))))
         }
+        let [from, to] = states([old, new], |object| owner(object).into_iter().collect());
+        change(&mut self.owned, from, to);
         if let Some(unmanaged) = &mut self.unmanaged {
-            match (is_unmanaged(old), is_unmanaged(new)) {
-                (false, true) => drop(unmanaged.insert(key.clone())),
-                (true, false) => drop(unmanaged.remove(key)),
-                _ => {}
+            let [from, to] = states([old, new], |object| {
+                let meta = object.meta();
+                let namespace = meta.controller().is_none().then(|| meta.namespace.clone());
+                namespace.into_iter().collect()
+            });
+            change(unmanaged, from, to);
+        }
+        for index in self.functions.values_mut() {
+            let [from, to] = states([old, new], &index.values);
+            change(&mut index.groups, from, to);
+        }
+    }
+
+    /// Returns the objects whose controller has this uid.
+    pub(super) fn owned(&self, owner: &Uid) -> &[Arc<T>] {
+        self.owned.get(owner).map_or(&[], |group| group)
+    }
+
+    /// Returns the objects of a namespace without a controller; none if they are not indexed.
+    pub(super) fn unmanaged(&self, namespace: &str) -> Option<&[Arc<T>]> {
+        let groups = self.unmanaged.as_ref()?;
+        Some(groups.get(namespace).map_or(&[], |group| group))
+    }
+
+    /// Returns the objects with this value of an index by a function.
+    pub(super) fn indexed(&self, id: u64, value: &str) -> &[Arc<T>] {
+        let index = self.functions.get(&id);
+        let group = index.and_then(|index| index.groups.get(value));
+        group.map_or(&[], |group| group)
+    }
+}
+
+impl<T> fmt::Debug for FunctionIndex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FunctionIndex").finish_non_exhaustive()
+    }
+}
+
+fn owner<T: Object>(object: &T) -> Option<Uid> {
+    let owner = object.meta().controller().map(|owner| owner.uid.clone());
+    owner.filter(|uid| !uid.is_empty())
+}
+
+/// Moves an object from its old values to the new ones.
+fn change<V: Ord, T: Object>(
+    groups: &mut Groups<V, T>,
+    old: Option<(&Arc<T>, Vec<V>)>,
+    new: Option<(&Arc<T>, Vec<V>)>,
+) {
+    if let Some((object, values)) = old {
+        for value in values {
+            if new.as_ref().is_some_and(|(_, new)| new.contains(&value)) {
+                continue;
+            }
+            if let Some(group) = groups.get_mut(&value) {
+                if let Ok(at) = find(group, object) {
+                    group.remove(at);
+                }
+                if group.is_empty() {
+                    groups.remove(&value);
+                }
             }
         }
-        for (label, values) in &mut self.labelled {
-            let value = |meta: Option<&'_ Meta>| meta.and_then(|meta| meta.labels.get(label)).cloned();
-            let (old, new) = (value(old), value(new));
-            if old != new {
-                shift(values, key, old.as_ref(), new.as_ref());
+    }
+    if let Some((object, values)) = new {
+        for value in values {
+            let group = groups.entry(value).or_default();
+            match find(group, object) {
+                Ok(at) => group[at] = Arc::clone(object),
+                Err(at) => group.insert(at, Arc::clone(object)),
             }
         }
     }
-
-    /// Returns the keys of the objects whose controller has this uid, in order.
-    pub(super) fn owned(&self, owner: &Uid) -> impl Iterator<Item = &Key> {
-        self.owned.get(owner).into_iter().flatten()
-    }
-
-    /// Returns the keys of the objects with this label value, in order; none if the label is not indexed.
-    pub(super) fn labelled(&self, label: &str, value: &str) -> Option<impl Iterator<Item = &Key>> {
-        let values = self.labelled.get(label)?;
-        Some(values.get(value).into_iter().flatten())
-    }
-
-    /// Returns the keys of the objects of a namespace without a controller, in order; none if they are not indexed.
-    pub(super) fn unmanaged(&self, namespace: &str) -> Option<impl Iterator<Item = &Key>> {
-        let keys = self.unmanaged.as_ref()?.range(Key::new(namespace, "")..);
-        Some(keys.take_while(move |key| key.namespace == namespace))
-    }
 }
 
-fn is_unmanaged(meta: Option<&Meta>) -> bool {
-    meta.is_some_and(|meta| meta.controller().is_none())
+fn find<T: Object>(group: &[Arc<T>], object: &Arc<T>) -> Result<usize, usize> {
+    group.binary_search_by(|it| by_key(it, object))
 }
 
-fn owner(meta: Option<&Meta>) -> Option<&Uid> {
-    meta?
-        .controller()
-        .map(|owner| &owner.uid)
-        .filter(|uid| !uid.is_empty())
-}
-
-fn shift<V: Clone + Ord>(sets: &mut BTreeMap<V, BTreeSet<Key>>, key: &Key, from: Option<&V>, to: Option<&V>) {
-    if let Some(from) = from
-        && let Some(set) = sets.get_mut(from)
-    {
-        set.remove(key);
-        if set.is_empty() {
-            sets.remove(from);
-        }
-    }
-    if let Some(to) = to {
-        sets.entry(to.clone()).or_default().insert(key.clone());
-    }
+fn by_key<T: Object>(a: &Arc<T>, b: &Arc<T>) -> Ordering {
+    let (a, b) = (a.meta(), b.meta());
+    (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name))
 }

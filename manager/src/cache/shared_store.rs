@@ -85,7 +85,7 @@ struct StoreList<T> {
 impl<T: Object> SharedStore<T> {
     pub(super) fn new(resource: &Resource, partitions: usize) -> Self {
         let state = State {
-            store: Store::new(partitions, []),
+            store: Store::new(partitions),
             subscribers: Vec::new(),
         };
         Self {
@@ -94,13 +94,13 @@ impl<T: Object> SharedStore<T> {
         }
     }
 
-    /// Adds an index for each of these labels, unless it exists.
-    pub(super) fn index(&self, labels: &[&str]) {
-        let missing = |label: &&&str| !self.read(|store| store.has_index(label));
-        let missing: Vec<&str> = labels.iter().filter(missing).copied().collect();
-        for label in missing {
-            self.change(|state| state.store.index(Text::from(label)));
-        }
+    /// Adds an index by a function. Returns its id.
+    pub(super) fn add_index(&self, values: Box<dyn Fn(&T) -> Vec<Text> + Send + Sync>) -> u64 {
+        self.change(|state| state.store.add_index(values))
+    }
+
+    pub(super) fn remove_index(&self, id: u64) {
+        self.change(|state| state.store.remove_index(id));
     }
 
     pub(super) fn read<R>(&self, with: impl FnOnce(&Store<T>) -> R) -> R {

@@ -84,7 +84,7 @@ impl<T> Lookup<T> {
 pub(super) struct Store<T> {
     entries: Entries<T>,
     partitions: Vec<PartitionState>,
-    indexes: Indexes,
+    indexes: Indexes<T>,
     interner: Interner,
     bytes: usize,
     /// The number of entries with a decoded state.
@@ -116,12 +116,12 @@ struct Change<T> {
 }
 
 impl<T: Object> Store<T> {
-    /// Returns an empty store with this number of partitions, and indexes by these labels.
-    pub(super) fn new(partitions: usize, labels: impl IntoIterator<Item = Text>) -> Self {
+    /// Returns an empty store with this number of partitions.
+    pub(super) fn new(partitions: usize) -> Self {
         Self {
             entries: Entries::new(),
             partitions: (0..partitions).map(|_| PartitionState::default()).collect(),
-            indexes: Indexes::new(labels, T::INDEX_UNMANAGED),
+            indexes: Indexes::new(),
             interner: Interner::default(),
             bytes: 0,
             decoded: 0,
@@ -130,15 +130,15 @@ impl<T: Object> Store<T> {
         }
     }
 
-    pub(super) fn has_index(&self, label: &str) -> bool {
-        self.indexes.has(label)
+    /// Adds an index by a function. Returns its id.
+    pub(super) fn add_index(&mut self, values: Box<dyn Fn(&T) -> Vec<Text> + Send + Sync>) -> u64 {
+        let objects = self.entries.iter();
+        let objects = objects.filter_map(|(.., entry)| entry.state.last());
+        self.indexes.add(values, objects)
     }
 
-    /// Adds an index by this label.
-    pub(super) fn index(&mut self, label: Text) {
-        let objects = self.entries.iter();
-        let objects = objects.filter_map(|(.., entry)| Some(entry.state.last()?.meta()));
-        self.indexes.add(label, objects);
+    pub(super) fn remove_index(&mut self, id: u64) {
+        self.indexes.remove(id);
     }
 
     /// Applies an ADDED or MODIFIED event.
@@ -245,22 +245,18 @@ impl<T: Object> Store<T> {
 
     /// Returns the objects whose controller has this uid, as [`Store::iter`].
     pub(super) fn owned(&self, owner: &Uid) -> Vec<Arc<T>> {
-        self.resolve(self.indexes.owned(owner))
+        self.indexes.owned(owner).to_vec()
     }
 
-    /// Returns the objects with this label value, as [`Store::iter`]. Slow without an index.
-    pub(super) fn labelled(&self, label: &str, value: &str) -> Vec<Arc<T>> {
-        if let Some(keys) = self.indexes.labelled(label, value) {
-            return self.resolve(keys);
-        }
-        let matches = |object: &&Arc<T>| object.meta().labels.get(label).is_some_and(|it| it == value);
-        self.iter().filter(matches).cloned().collect()
+    /// Returns the objects with this value of an index by a function, as [`Store::iter`].
+    pub(super) fn indexed(&self, id: u64, value: &str) -> Vec<Arc<T>> {
+        self.indexes.indexed(id, value).to_vec()
     }
 
     /// Returns the objects of a namespace without a controller, as [`Store::iter`]. Slow without an index.
     pub(super) fn unmanaged(&self, namespace: &str) -> Vec<Arc<T>> {
-        if let Some(keys) = self.indexes.unmanaged(namespace) {
-            return self.resolve(keys);
+        if let Some(objects) = self.indexes.unmanaged(namespace) {
+            return objects.to_vec();
         }
         let mut all = self.in_namespace(namespace);
         all.retain(|object| object.meta().controller().is_none());
@@ -287,11 +283,6 @@ impl<T: Object> Store<T> {
 
     pub(super) fn undecodable_len(&self) -> usize {
         self.undecodable
-    }
-
-    fn resolve<'a>(&self, keys: impl Iterator<Item = &'a Key>) -> Vec<Arc<T>> {
-        keys.filter_map(|key| self.entry(key)?.state.last().cloned())
-            .collect()
     }
 
     fn entry(&self, key: &Key) -> Option<&Entry<T>> {
@@ -416,8 +407,7 @@ impl<T: Object> Store<T> {
             self.bytes -= last.bytes();
             self.decoded -= 1;
         }
-        self.indexes
-            .change(key, last.map(|it| it.meta()), next.as_ref().map(|it| it.meta()));
+        self.indexes.change(last, next.as_ref());
         old
     }
 }

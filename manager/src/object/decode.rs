@@ -1,6 +1,7 @@
 //! Decoders of fields for projections: `#[serde(deserialize_with = "...")]`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
@@ -12,6 +13,16 @@ where
     T: Default + Deserialize<'de>,
 {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Decodes a list, or `null` as an empty one, which allocates nothing.
+pub fn shared_list<'de, D, T>(deserializer: D) -> Result<Arc<[T]>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let list = Option::<Vec<T>>::deserialize(deserializer)?.filter(|list| !list.is_empty());
+    Ok(list.map_or_else(Arc::default, Arc::from))
 }
 
 /// Decodes an optional RFC 3339 timestamp.

@@ -1,13 +1,14 @@
 //! Object metadata.
 
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use super::decode::{null_is_default, time};
+use super::decode::{null_is_default, shared_list, time};
 use super::{Interner, Key, Text, Uid, Version};
 
 /// The metadata of an object, without fields that no controller reads: `managedFields` never enters memory.
@@ -37,15 +38,16 @@ pub struct Meta {
     /// The annotations that the projection keeps.
     #[serde(deserialize_with = "null_is_default")]
     pub annotations: StringMap,
-    #[serde(deserialize_with = "null_is_default")]
-    pub owner_references: Box<[OwnerRef]>,
+    /// Objects of one cache with the same owners share them.
+    #[serde(deserialize_with = "shared_list")]
+    pub owner_references: Arc<[OwnerRef]>,
     #[serde(deserialize_with = "null_is_default")]
     pub finalizers: Box<[Text]>,
 }
 
 /// An ownerReference.
 #[expect(missing_docs, reason = "as in the API")]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerRef {
     pub api_version: Text,
@@ -58,9 +60,9 @@ pub struct OwnerRef {
     pub block_owner_deletion: bool,
 }
 
-/// Labels or annotations, ordered by key.
+/// Labels or annotations, ordered by key. Clones share them, and so do the objects of one cache with the same labels.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct StringMap(Box<[(Text, Text)]>);
+pub struct StringMap(Arc<[(Text, Text)]>);
 
 impl Meta {
     #[expect(missing_docs, reason = "plain accessor")]
@@ -108,43 +110,32 @@ impl Meta {
                 .annotations
                 .iter()
                 .filter(|(key, _)| kept.contains(&key.as_ref()));
-            self.annotations = StringMap(pairs.cloned().collect());
+            self.annotations = pairs.cloned().collect();
         }
     }
 
-    /// Interns all strings but names and annotation values, which few objects have in common.
+    /// Interns labels, owner references, and all strings but names and annotation values, which few objects have in common.
     pub fn intern(&mut self, interner: &mut Interner) {
         interner.intern(&mut self.namespace);
-        for (key, value) in &mut self.labels.0 {
-            interner.intern(key);
-            interner.intern(value);
-        }
-        for (key, _) in &mut self.annotations.0 {
+        interner.intern_map(&mut self.labels.0);
+        for (key, _) in Arc::get_mut(&mut self.annotations.0).into_iter().flatten() {
             interner.intern(key);
         }
-        for owner in &mut self.owner_references {
-            interner.intern(&mut owner.api_version);
-            interner.intern(&mut owner.kind);
-            interner.intern(&mut owner.name);
-        }
+        interner.intern_owners(&mut self.owner_references);
         for finalizer in &mut self.finalizers {
             interner.intern(finalizer);
         }
     }
 
-    /// Returns the approximate heap size, without interned strings.
+    /// Returns the approximate heap size, without interned strings, labels and owner references.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         // An `Arc<str>` stores two reference counts with the text.
         let name = self.name.len() + 2 * size_of::<usize>();
         let annotations: usize = self.annotations.iter().map(|(_, value)| value.len()).sum();
-        let owners: usize = self.owner_references.iter().map(|o| o.uid.heap_bytes()).sum();
         name + self.uid.heap_bytes()
-            + size_of_val(&*self.labels.0)
             + size_of_val(&*self.annotations.0)
             + annotations
-            + size_of_val(&*self.owner_references)
-            + owners
             + size_of_val(&*self.finalizers)
     }
 }
@@ -212,6 +203,9 @@ impl<K: Into<Text>, V: Into<Text>> FromIterator<(K, V)> for StringMap {
         pairs.reverse();
         pairs.dedup_by(|a, b| a.0 == b.0);
         pairs.reverse();
+        if pairs.is_empty() {
+            return Self::default();
+        }
         Self(pairs.into())
     }
 }

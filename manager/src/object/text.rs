@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An immutable, reference-counted string.
+/// An immutable, reference-counted string. Empty ones share one allocation.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Text(Arc<str>);
+pub struct Text(pub(super) Arc<str>);
 
 impl Text {
     /// Returns true if both are the same allocation.
@@ -17,16 +17,11 @@ impl Text {
     pub fn shares(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
-
-    /// Returns true if there is another clone.
-    pub(super) fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
-    }
 }
 
 impl Default for Text {
     fn default() -> Self {
-        Self::from("")
+        Self(Arc::default())
     }
 }
 
@@ -51,14 +46,18 @@ impl AsRef<str> for Text {
 }
 
 impl From<&str> for Text {
+    /// An empty text allocates nothing.
     fn from(text: &str) -> Self {
+        if text.is_empty() {
+            return Self::default();
+        }
         Self(text.into())
     }
 }
 
 impl From<String> for Text {
     fn from(text: String) -> Self {
-        Self(text.into())
+        Self::from(&*text)
     }
 }
 

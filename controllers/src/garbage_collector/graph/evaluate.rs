@@ -72,7 +72,7 @@ impl Graph {
 
     fn evaluate_object(&self, uid: &Uid, node: &Node, now: Instant) -> Decision {
         // Without a version there is no precondition for a write.
-        if node.deleted_at.is_some() || node.version.is_none() {
+        if node.deleted || node.version.is_none() {
             return Decision::Nothing;
         }
         if node.is_foreground() {
@@ -88,7 +88,7 @@ impl Graph {
         let mut solid = BTreeSet::new();
         let mut contradicted = false;
         let mut reasons = Vec::new();
-        for reference in &node.owners {
+        for reference in &*node.owners {
             match self.ownership(node, reference, now) {
                 Ownership::Ambiguous => return Decision::Nothing,
                 Ownership::Unresolvable(identity) => unresolvable = unresolvable.or(Some(identity)),
@@ -162,7 +162,7 @@ impl Graph {
 
     /// An object in foreground deletion.
     fn evaluate_foreground(&self, uid: &Uid, node: &Node, now: Instant) -> Decision {
-        if self.links.get(uid).is_some_and(|it| !it.blocking.is_empty()) {
+        if self.links.get(uid).is_some_and(|it| it.blocking > 0) {
             let unblock = self.unblock(uid, node);
             return unblock.map_or(Decision::Nothing, |operation| {
                 Decision::Act(node.action(uid, operation, Vec::new()))

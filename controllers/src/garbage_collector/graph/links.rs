@@ -12,9 +12,9 @@ use super::{Effects, Graph, Identity, InvalidNamespace, Node};
 pub(super) struct Links {
     /// All objects with its uid in a reference.
     pub(super) dependents: BTreeSet<Uid>,
-    /// Dependents that block its foreground deletion: their reference matches it in any served version. An object never blocks
-    /// itself.
-    pub(super) blocking: BTreeSet<Uid>,
+    /// The number of dependents that block its foreground deletion: their reference matches it in any served version. An
+    /// object never blocks itself.
+    pub(super) blocking: usize,
 }
 
 /// An index entry that follows from a reference of an object.
@@ -42,7 +42,7 @@ impl Graph {
         #[cfg(test)]
         self.visits.update(|it| it + 1);
         let mut index_entries = Vec::new();
-        for reference in &node.owners {
+        for reference in &*node.owners {
             let owner = &reference.uid;
             if owner.is_empty() || only.is_some_and(|only| only != owner) {
                 continue;
@@ -160,7 +160,8 @@ impl Graph {
             }
             IndexEntry::Block(owner) => {
                 let free = self.unlink(owner, |links| {
-                    links.blocking.remove(uid) && links.blocking.is_empty()
+                    links.blocking -= 1;
+                    links.blocking == 0
                 });
                 if free && self.nodes.get(owner).is_some_and(Node::is_foreground) {
                     effects.object(owner);
@@ -201,11 +202,7 @@ impl Graph {
                 self.invalid_namespace(uid, owner, effects);
             }
             IndexEntry::Block(owner) => {
-                self.links
-                    .entry(owner.clone())
-                    .or_default()
-                    .blocking
-                    .insert(uid.clone());
+                self.links.entry(owner.clone()).or_default().blocking += 1;
                 if self.nodes.get(owner).is_some_and(Node::is_foreground) {
                     effects.object(uid);
                 }

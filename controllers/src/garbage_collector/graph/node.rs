@@ -15,11 +15,12 @@ pub(super) struct Node {
     pub(super) kind: Arc<Kind>,
     pub(super) key: Key,
     pub(super) version: Version,
-    pub(super) owners: Box<[OwnerRef]>,
+    /// Shared with the cache.
+    pub(super) owners: Arc<[OwnerRef]>,
     pub(super) finalizers: Box<[Text]>,
     pub(super) deleting: bool,
     /// A DELETE of this version was accepted.
-    pub(super) deleted_at: Option<Version>,
+    pub(super) deleted: bool,
     /// The state is older than a restore of the API server's storage: any other state is newer.
     pub(super) outdated: bool,
 }
@@ -33,7 +34,7 @@ impl Node {
             owners: meta.owner_references.clone(),
             finalizers: meta.finalizers.clone(),
             deleting: meta.is_terminating(),
-            deleted_at: None,
+            deleted: false,
             outdated: false,
         }
     }

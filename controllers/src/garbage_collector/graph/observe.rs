@@ -93,7 +93,7 @@ impl Graph {
         if let Some(node) = self.nodes.get_mut(uid)
             && node.version == *version
         {
-            node.deleted_at = Some(version.clone());
+            node.deleted = true;
         }
     }
 
@@ -119,7 +119,7 @@ impl Graph {
             effects.object(uid);
         }
         // The object may have lost its last solid owner, or still exists after a DELETE.
-        let changed = |old: &Node| old.deleted_at.is_some() || old.owners[..] != meta.owner_references[..];
+        let changed = |old: &Node| old.deleted || old.owners[..] != meta.owner_references[..];
         if may_go && old.as_ref().is_some_and(changed) {
             effects.object(uid);
         }

@@ -75,7 +75,7 @@ impl Graph {
 
     /// The action that ends the orphaning; none if the owner was deleted or does not have the finalizer.
     pub fn remove_orphan_finalizer(&self, owner: &Uid) -> Option<Action> {
-        let orphans = |it: &&Node| it.is_orphaning() && it.deleted_at.is_none();
+        let orphans = |it: &&Node| it.is_orphaning() && !it.deleted;
         let node = self.nodes.get(owner).filter(orphans)?;
         let operation = Operation::RemoveFinalizer {
             finalizer: ORPHAN,

@@ -98,7 +98,7 @@ impl Graph {
         }
         for (uid, node) in &mut self.nodes {
             node.outdated = true;
-            if node.deleted_at.take().is_some() {
+            if std::mem::take(&mut node.deleted) {
                 effects.object(uid);
             }
         }

@@ -57,7 +57,7 @@ impl<T: Object> Store<T> {
 }
 
 fn store() -> Store<MetaObject> {
-    Store::new(1, ["app".into()])
+    Store::new(1)
 }
 
 fn decoded(name: &str, uid: &str, version: u64) -> Item<MetaObject> {
@@ -113,11 +113,11 @@ fn unmanaged_objects_are_found_by_index() {
     let item = |namespace: &str, name: &str, version: u64, owner: &str| {
         let mut object = object(namespace, name, name, version, owner, "x");
         if owner.is_empty() {
-            object.metadata.owner_references = Box::default();
+            object.metadata.owner_references = Arc::default();
         }
         Item::Decoded(Unmanaged(object))
     };
-    let mut store: Store<Unmanaged> = Store::new(1, []);
+    let mut store: Store<Unmanaged> = Store::new(1);
     let mut items: Vec<Item<Unmanaged>> = (0..1000).map(|i| item("b", &format!("p{i}"), 1, "o")).collect();
     items.extend([
         item("a", "x", 1, ""),
@@ -127,8 +127,8 @@ fn unmanaged_objects_are_found_by_index() {
     ]);
     store.replace(A, items, v(1)).expect("a list");
     let names = |store: &Store<Unmanaged>| {
-        let keys = store.indexes.unmanaged("b").expect("an index");
-        let indexed: Vec<String> = keys.map(|key| key.name.to_string()).collect();
+        let indexed = store.indexes.unmanaged("b").expect("an index").iter();
+        let indexed: Vec<String> = indexed.map(|it| it.meta().name.to_string()).collect();
         let found: Vec<String> = store
             .unmanaged("b")
             .iter()
@@ -145,21 +145,59 @@ fn unmanaged_objects_are_found_by_index() {
     assert_eq!(names(&store), ["p7"]);
 }
 
+fn by_label(label: &'static str) -> Box<dyn Fn(&MetaObject) -> Vec<Text> + Send + Sync> {
+    Box::new(move |object| object.metadata.labels.get(label).cloned().into_iter().collect())
+}
+
 #[test]
 fn index_added_later_includes_old_and_new_objects() {
-    let labelled = |name: &str, version: u64| Item::Decoded(object("a", name, name, version, "o", "x"));
-    let mut store: Store<MetaObject> = Store::new(1, []);
+    let labelled =
+        |name: &str, version: u64, label: &str| Item::Decoded(object("a", name, name, version, "o", label));
+    let mut store: Store<MetaObject> = Store::new(1);
     store
-        .replace(A, [labelled("p", 1), labelled("q", 2)], v(2))
+        .replace(A, [labelled("p", 1, "x"), labelled("q", 2, "x")], v(2))
         .expect("a list");
-    assert!(!store.has_index("app") && store.labelled("app", "x").len() == 2);
-    store.index("app".into());
-    store.put(A, labelled("r", 3)).expect("an event");
-    store.remove(A, labelled("p", 4)).expect("an event");
-    let indexed: Vec<_> = store.indexes.labelled("app", "x").expect("an index").collect();
-    assert_eq!(indexed, [&at("q"), &at("r")]);
-    store.index("app".into());
-    assert_eq!(store.labelled("app", "x").len(), 2);
+    let id = store.add_index(by_label("app"));
+    let names = |store: &Store<MetaObject>, value: &str| -> Vec<String> {
+        let found = store.indexed(id, value);
+        found.iter().map(|it| it.metadata.name.to_string()).collect()
+    };
+    assert_eq!(names(&store, "x"), ["p", "q"]);
+    store.put(A, labelled("r", 3, "x")).expect("an event");
+    store.remove(A, labelled("p", 4, "x")).expect("an event");
+    store.put(A, labelled("q", 5, "y")).expect("an event");
+    assert_eq!(
+        (names(&store, "x"), names(&store, "y")),
+        (vec!["r".to_owned()], vec!["q".to_owned()])
+    );
+    store.put(A, labelled("q", 6, "y")).expect("an event");
+    assert_eq!(
+        store.indexed(id, "y")[0].metadata.resource_version,
+        v(6),
+        "the latest state"
+    );
+    store.remove_index(id);
+    assert_eq!(names(&store, "x"), [""; 0]);
+}
+
+#[test]
+fn object_is_indexed_by_every_value_of_a_function() {
+    let mut store: Store<MetaObject> = Store::new(1);
+    let labels = |object: &MetaObject| {
+        object
+            .metadata
+            .labels
+            .iter()
+            .map(|(label, _)| label.clone())
+            .collect()
+    };
+    let id = store.add_index(Box::new(labels));
+    replaced(&mut store, vec![decoded("p", "1", 2)], 2);
+    for label in ["app", "other"] {
+        assert_eq!(store.indexed(id, label).len(), 1, "{label}");
+    }
+    removed(&mut store, decoded("p", "1", 3));
+    assert!(store.indexed(id, "app").is_empty() && store.indexed(id, "other").is_empty());
 }
 
 #[test]
@@ -436,7 +474,7 @@ fn undecodable_object_stays_until_it_is_deleted() {
 
 #[test]
 fn version_of_a_store_is_that_of_its_slowest_partition() {
-    let mut store = Store::<MetaObject>::new(2, []);
+    let mut store = Store::<MetaObject>::new(2);
     store.replace(A, [], v(5)).expect("the first list");
     store.bookmark(B, v(2)).expect("an event");
     assert!(!store.is_synced() && store.version().is_none());
@@ -465,8 +503,8 @@ fn objects_are_compacted() {
 }
 
 #[test]
-fn objects_are_found_by_namespace_owner_and_label() {
-    let mut store = Store::new(2, ["app".into()]);
+fn objects_are_found_by_namespace_and_owner() {
+    let mut store = Store::new(2);
     let items = |namespace, uid| [Item::Decoded(object(namespace, "p", uid, 1, "o", uid))];
     store.replace(A, items("a", "1"), v(1)).expect("the first list");
     store.replace(B, items("b", "2"), v(1)).expect("the first list");
@@ -485,9 +523,4 @@ fn objects_are_found_by_namespace_owner_and_label() {
         [""; 0],
         "an empty uid matches no owner"
     );
-    for label in ["app", "other"] {
-        assert_eq!(names(store.labelled(label, "2")), ["b/p"], "{label}");
-        assert_eq!(names(store.labelled(label, "3")), [""; 0], "{label}");
-    }
-    assert_eq!(names(store.labelled("none", "2")), [""; 0]);
 }

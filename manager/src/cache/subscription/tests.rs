@@ -19,7 +19,7 @@ struct Source {
 
 fn source() -> (Source, Subscription<MetaObject>) {
     let (publisher, subscription) = channel();
-    let mut store = Store::new(1, []);
+    let mut store = Store::new(1);
     store
         .replace(PARTITION, [], Version::from("1"))
         .expect("the first list");

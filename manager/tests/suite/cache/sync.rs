@@ -1,7 +1,7 @@
 //! Initial list, lookups and subscriptions.
 
-use coxswain_manager::cache::{Lookup, Scope, Status};
-use coxswain_manager::object::{Resource, Uid, Version};
+use coxswain_manager::cache::{Index, Lookup, Scope, Status};
+use coxswain_manager::object::{Resource, Text, Uid, Version};
 use coxswain_sandbox::faults::Effect;
 
 use super::server::{Verb, answer, status};
@@ -24,7 +24,8 @@ async fn objects_are_found_by_key_namespace_owner_and_label() {
     )
     .await;
 
-    let cache: Cache<Map> = f.caches.of_labels(&MAPS, &["value"]);
+    let cache = f.maps();
+    let by_value = cache.index_label("value");
     assert_eq!(cache.status(), Status::Syncing);
     assert!(cache.version().is_none() && !cache.is_synced());
     cache.synced().await;
@@ -36,12 +37,32 @@ async fn objects_are_found_by_key_namespace_owner_and_label() {
     assert_eq!(names(cache.list_namespace("default")), ["a", "b"]);
     assert_eq!(names(cache.list_namespace("other")), ["c"]);
     assert_eq!(names(cache.by_owner(&Uid::from(&*owner))), ["b"]);
-    assert_eq!(names(cache.by_label("value", "1")), ["a", "c"]);
+    assert_eq!(names(by_value.get("1")), ["a", "c"]);
     assert_eq!(names(cache.all()), ["a", "b", "c"]);
     assert_eq!((cache.len(), cache.includes_all()), (3, true));
     assert_eq!(cache.status(), Status::Synced);
     assert_eq!(f.metric("coxswain_cache_objects", None), 3);
     assert!(f.metric("coxswain_cache_bytes", None) > 300);
+}
+
+#[tokio::test(start_paused = true)]
+async fn index_by_a_function_is_current_as_long_as_a_handle_exists() {
+    let f = fixture();
+    create(&f.sandbox, "a", "1").await;
+    let cache = f.synced().await;
+    let initial = |map: &Map| map.metadata.name.get(..1).map(Text::from);
+    let by_initial = cache.index(initial);
+    let names = |index: &Index<Map>| -> Vec<String> {
+        let maps = index.get("a");
+        maps.iter().map(|map| map.metadata.name.to_string()).collect()
+    };
+    assert_eq!(names(&by_initial), ["a"]);
+    create(&f.sandbox, "ab", "2").await;
+    f.within(1, "indexed", || names(&by_initial) == ["a", "ab"]).await;
+    let (clone, other) = (by_initial.clone(), cache.index(initial));
+    drop((by_initial, other));
+    delete(&f.sandbox, "a").await;
+    f.within(1, "indexed", || names(&clone) == ["ab"]).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -90,7 +90,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
     fn counts_indexes_and_deltas_are_consistent_after_any_history(history in prop::collection::vec((0..2_usize, op()), 0..30)) {
-        let mut store = Store::<MetaObject>::new(2, ["app".into()]);
+        let mut store = Store::<MetaObject>::new(2);
+        let label = store.add_index(by_label("app"));
         let mut replica = Replica::default();
         for (partition, op) in history {
             let (partition, namespace) = (Partition::new(partition), NAMESPACES[partition]);
@@ -144,11 +145,19 @@ proptest! {
                 prop_assert_eq!(there, keys);
             }
 
-            let mut indexes = Indexes::new(["app".into()], false);
-            for object in store.iter() {
-                indexes.change(&object.metadata.key(), None, Some(&object.metadata));
+            for owner in ["", "o", "p"] {
+                let is_owned = |it: &&Arc<MetaObject>| {
+                    let owner = (!owner.is_empty()).then(|| Uid::from(owner));
+                    owner.is_some_and(|owner| it.metadata.controller().is_some_and(|it| it.uid == owner))
+                };
+                let owned: Vec<_> = store.iter().filter(is_owned).cloned().collect();
+                prop_assert_eq!(store.owned(&owner.into()), owned);
             }
-            prop_assert_eq!(&store.indexes, &indexes);
+            for value in ["x", "y", "z"] {
+                let has = |it: &&Arc<MetaObject>| it.metadata.labels.get("app").is_some_and(|it| *it == value);
+                let labelled: Vec<_> = store.iter().filter(has).cloned().collect();
+                prop_assert_eq!(store.indexed(label, value), labelled);
+            }
             prop_assert_eq!(store.bytes(), store.iter().map(|it| it.bytes()).sum::<usize>());
             prop_assert_eq!(store.len(), store.iter().count());
             let undecodable = |entry: &Entry<MetaObject>| matches!(entry.state, State::Undecodable(_));

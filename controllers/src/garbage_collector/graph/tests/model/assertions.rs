@@ -13,6 +13,7 @@ impl Collector {
     pub fn assert_exact(&self) {
         let graph = &self.graph;
         let mut links: BTreeMap<Uid, Links> = BTreeMap::new();
+        let mut blocking: BTreeSet<(Uid, Uid)> = BTreeSet::new();
         let mut named: BTreeMap<Identity, BTreeSet<Uid>> = BTreeMap::new();
         let mut ambiguous = BTreeSet::new();
         for (uid, node) in &graph.nodes {
@@ -34,7 +35,8 @@ impl Collector {
                 });
                 if owner.is_some() {
                     if reference.block_owner_deletion && reference.uid != *uid {
-                        it.blocking.insert(uid.clone());
+                        let is_new = blocking.insert((reference.uid.clone(), uid.clone()));
+                        it.blocking += usize::from(is_new);
                     }
                 } else if resolved.is_some() && namespaced && namespace.is_empty() {
                     ambiguous.insert(uid.clone());

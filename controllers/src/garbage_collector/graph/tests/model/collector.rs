@@ -289,11 +289,11 @@ impl Collector {
             Operation::RemoveOwners { uids, remaining } => {
                 let left = meta.owner_references.iter().filter(|it| !uids.contains(&it.uid));
                 new.owner_references = left.cloned().collect();
-                assert_eq!(new.owner_references, *remaining);
+                assert_eq!(new.owner_references[..], remaining[..]);
             }
             Operation::Unblock { references } => {
                 self.unblocked += 1;
-                new.owner_references = references.clone();
+                new.owner_references = references.clone().into();
             }
             Operation::RemoveFinalizer { finalizer, rest } => {
                 assert!(meta.has_finalizer(finalizer) && meta.is_terminating());
@@ -316,7 +316,7 @@ impl Collector {
         assert!(!meta.owner_references.is_empty(), "{action:?}");
         let mut reasons: BTreeMap<&Uid, &OwnerState> = BTreeMap::new();
         reasons.extend(action.reasons.iter().map(|it| (&it.owner.uid, &it.state)));
-        for reference in &meta.owner_references {
+        for reference in &*meta.owner_references {
             assert!(reasons.contains_key(&reference.uid), "no reason: {action:?}");
             let Some(owner) = self.cluster.owner(reference, &meta.namespace) else {
                 continue;
