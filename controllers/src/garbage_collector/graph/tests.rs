@@ -4,6 +4,7 @@ mod absence;
 mod foreground;
 mod inspect;
 mod kinds;
+mod memory;
 mod mixed;
 mod model;
 mod observing;

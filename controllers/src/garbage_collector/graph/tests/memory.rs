@@ -1,0 +1,62 @@
+//! The memory of a pod in the caches of all controllers and in the graph: counted, not timed.
+
+#[path = "../../../../../manager/tests/memory/pods.rs"]
+mod pods;
+
+use coxswain_manager::cache::{Caches, Delta, Scope};
+use coxswain_manager::client::Transport;
+use coxswain_manager::env::{Env, TaskSet};
+use prometheus::Registry;
+
+use super::*;
+
+const PODS: usize = 5_000;
+/// The bound on heap bytes per pod in the cache of workload controllers and in the graph.
+const BYTES_MAX: f64 = 900.0;
+
+#[test]
+#[expect(clippy::cast_precision_loss, reason = "figures of a measurement")]
+fn pod_in_all_caches_and_the_graph_stays_within_its_memory() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let (tasks, registry) = (TaskSet::new(), Registry::new());
+    let caches = runtime.block_on(async {
+        let env = Env::system(&tasks);
+        let server = pods::Pods::new(PODS);
+        let transport = Transport::from_service(server, "pods", "test", &env.clock, &registry);
+        let client = transport.expect("a transport").client("test", None);
+        Caches::new(&env, client, Scope::default(), &registry).expect("caches")
+    });
+    let _runtime = runtime.enter();
+    let bytes = |step: &str, run: &mut dyn FnMut()| {
+        let counted = allocation_counter::measure(|| run());
+        let bytes = counted.bytes_current as f64 / PODS as f64;
+        println!("{step}: {bytes:.0} bytes per pod");
+        bytes
+    };
+    let mut pods = None;
+    let cached = bytes("cache of workload controllers", &mut || {
+        let cache = pods.insert(caches.of::<crate::support::pod::Pod>(&POD));
+        runtime.block_on(cache.synced());
+        assert_eq!(cache.len(), PODS);
+    });
+    let mut graph = Graph::default();
+    let kind = kind(&POD);
+    let _ = graph.set_kinds(kinds(&ALL, &WATCHED), Instant::now());
+    let nodes = bytes("graph", &mut || {
+        let mut subscription = caches.metadata(&POD).subscribe();
+        while let Some(Delta::Added { new, .. }) = subscription.try_next() {
+            let _ = graph.observe(&kind, &new.metadata);
+        }
+    });
+    assert_eq!(graph.sizes().observed, PODS);
+    let mut hollow = None;
+    bytes("cache of hollow-kubelet", &mut || {
+        let cache = hollow.insert(caches.of::<crate::hollow_kubelet::Pod>(&POD));
+        runtime.block_on(cache.synced());
+    });
+    let all = cached + nodes;
+    assert!(all < BYTES_MAX, "{all:.0} bytes per pod");
+}
