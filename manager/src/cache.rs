@@ -229,7 +229,7 @@ impl MetaCache {
     /// See [`Cache::subscribe`].
     #[must_use]
     pub fn subscribe(&self) -> Subscription<MetaObject> {
-        self.store.subscribe_meta()
+        Arc::clone(&self.store).subscribe_meta()
     }
 
     /// See [`Cache::relist`].

@@ -4,12 +4,12 @@
 //! the current state and all later changes, without a gap or a repetition.
 
 use std::any::Any;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use super::metrics::CacheStats;
 use super::store::{Lookup, Partition, Rejected, StagedList, Stale, Store};
-use super::subscription::{Publisher, channel};
+use super::subscription::{Publisher, Shared, Snapshot, channel_over};
 use super::wire::{Item, RawItem};
 use super::{Delta, Subscription};
 use crate::object::{Key, MetaObject, Object, Resource, Text, Uid, Version};
@@ -37,6 +37,12 @@ enum Subscriber<T> {
     Metadata(Publisher<MetaObject>),
 }
 
+/// The objects of a store in the form that a subscriber receives.
+struct View<T, U> {
+    store: Weak<SharedStore<T>>,
+    view: fn(&Arc<T>) -> Arc<U>,
+}
+
 /// A store in any projection.
 pub(super) trait AnyStore: Send + Sync {
     fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
@@ -53,7 +59,7 @@ pub(super) trait AnyStore: Send + Sync {
     fn stats(&self) -> CacheStats;
     fn get_meta(&self, key: &Key) -> Lookup<MetaObject>;
     fn all_meta(&self) -> Vec<Arc<MetaObject>>;
-    fn subscribe_meta(&self) -> Subscription<MetaObject>;
+    fn subscribe_meta(self: Arc<Self>) -> Subscription<MetaObject>;
     /// Begins a list with this version. `restored` if earlier versions are not comparable.
     fn begin_list(
         self: Arc<Self>,
@@ -107,37 +113,39 @@ impl<T: Object> SharedStore<T> {
         self.read_state(|state| with(&state.store))
     }
 
-    pub(super) fn subscribe(&self) -> Subscription<T> {
-        let (publisher, subscription) = channel();
-        self.add_subscriber(Subscriber::Whole(publisher));
-        subscription
+    pub(super) fn subscribe(self: &Arc<Self>) -> Subscription<T> {
+        self.subscribe_as(Arc::clone, Subscriber::Whole)
     }
 
-    fn add_subscriber(&self, subscriber: Subscriber<T>) {
+    fn subscribe_as<U: Object>(
+        self: &Arc<Self>,
+        view: fn(&Arc<T>) -> Arc<U>,
+        subscriber: fn(Publisher<U>) -> Subscriber<T>,
+    ) -> Subscription<U> {
+        let store = Arc::downgrade(self);
+        let (publisher, subscription) = channel_over(Box::new(View { store, view }));
         self.change(|state| {
-            for object in state.store.iter() {
-                let new = Arc::clone(object);
-                subscriber.publish(&Delta::Added { new, initial: true });
+            for partition in state.store.listed() {
+                publisher.scan(partition);
             }
-            state.subscribers.push(subscriber);
+            state.subscribers.push(subscriber(publisher));
         });
+        subscription
     }
 
     fn log_undecodable(&self, key: &Key) {
         tracing::warn!(object = %self.resource.logged(key), "Failed to decode object");
     }
 
-    fn event(&self, with: impl FnOnce(&mut Store<T>) -> Result<Vec<Delta<T>>, Rejected>) {
-        // Rejected is a repeated event, or one of a server that lags. The informer relists after an unidentified one.
-        self.apply(|store| with(store).unwrap_or_default());
-    }
-
-    /// Changes the store, and publishes the deltas.
-    fn apply(&self, with: impl FnOnce(&mut Store<T>) -> Vec<Delta<T>>) {
+    fn event(
+        &self,
+        partition: Partition,
+        with: impl FnOnce(&mut Store<T>) -> Result<Vec<Delta<T>>, Rejected>,
+    ) {
         self.change(|state| {
-            for delta in with(&mut state.store) {
-                state.subscribers.retain(|subscriber| subscriber.publish(&delta));
-            }
+            // Rejected is a repeated event, or one of a server that lags. The informer relists after an unidentified one.
+            let deltas = with(&mut state.store).unwrap_or_default();
+            state.publish(partition, &deltas);
         });
     }
 
@@ -189,7 +197,10 @@ impl<T: Object> AnyStore for SharedStore<T> {
             undecodable: state.store.undecodable_len(),
             age: Duration::ZERO,
             version: state.store.version().gauge(),
-            queued: state.subscribers.iter().map(Subscriber::len).max().unwrap_or(0),
+            queued: { state.subscribers.iter() }
+                .map(|it| it.len(&state.store))
+                .max()
+                .unwrap_or(0),
         })
     }
 
@@ -205,10 +216,8 @@ impl<T: Object> AnyStore for SharedStore<T> {
         self.read(|store| store.iter().map(metadata).collect())
     }
 
-    fn subscribe_meta(&self) -> Subscription<MetaObject> {
-        let (publisher, subscription) = channel();
-        self.add_subscriber(Subscriber::Metadata(publisher));
-        subscription
+    fn subscribe_meta(self: Arc<Self>) -> Subscription<MetaObject> {
+        self.subscribe_as(metadata, Subscriber::Metadata)
     }
 
     fn begin_list(
@@ -228,16 +237,16 @@ impl<T: Object> AnyStore for SharedStore<T> {
         {
             self.log_undecodable(&identity.key);
         }
-        self.event(|store| store.put(partition, item));
+        self.event(partition, |store| store.put(partition, item));
     }
 
     fn remove(&self, partition: Partition, item: &RawItem<'_>) {
         let item = item.decode();
-        self.event(|store| store.remove(partition, item));
+        self.event(partition, |store| store.remove(partition, item));
     }
 
     fn bookmark(&self, partition: Partition, version: &Version) {
-        self.event(|store| {
+        self.event(partition, |store| {
             store.bookmark(partition, version.clone())?;
             Ok(Vec::new())
         });
@@ -265,7 +274,11 @@ impl<T: Object> AnyList for StoreList<T> {
 
     fn commit(self: Box<Self>) {
         let Self { shared, list } = *self;
-        shared.apply(|store| store.commit(list));
+        let partition = list.partition();
+        shared.change(|state| match state.store.commit(list) {
+            Some(deltas) => state.publish(partition, &deltas),
+            None => state.subscribers.iter().for_each(|it| it.scan(partition)),
+        });
         let (keys, undecodable) = shared.read(|store| {
             let keys: Vec<Key> = store.undecodable().take(LOGGED_MAX).collect();
             (keys, store.undecodable_len())
@@ -279,29 +292,71 @@ impl<T: Object> AnyList for StoreList<T> {
     }
 }
 
+impl<T: Object> State<T> {
+    fn publish(&mut self, partition: Partition, deltas: &[Delta<T>]) {
+        for delta in deltas {
+            self.subscribers
+                .retain(|subscriber| subscriber.publish(partition, delta));
+        }
+    }
+}
+
+impl<T: Object, U: Object> Snapshot<U> for View<T, U> {
+    fn next(&self, shared: &Shared<U>) -> Option<Arc<U>> {
+        let store = self.store.upgrade()?;
+        store
+            .read(|store| shared.next(|partition, after| store.after(partition, after).next().map(self.view)))
+    }
+
+    fn remaining(&self, shared: &Shared<U>) -> usize {
+        let store = self.store.upgrade();
+        store.map_or(0, |store| {
+            store.read(|store| shared.remaining(|partition, after| keys(store, partition, after)))
+        })
+    }
+}
+
+/// Returns the keys of the objects of a partition after a key.
+fn keys<T: Object>(store: &Store<T>, partition: Partition, after: Option<&Key>) -> Vec<Key> {
+    let objects = store.after(partition, after);
+    objects.map(|object| object.meta().key()).collect()
+}
+
 impl<T: Object> Subscriber<T> {
-    /// Returns false if the subscription has ended.
-    fn publish(&self, delta: &Delta<T>) -> bool {
+    /// Adds the initial state of a partition.
+    fn scan(&self, partition: Partition) {
         match self {
-            Self::Whole(publisher) => publisher.publish(delta.clone()),
-            Self::Metadata(publisher) => publisher.publish(match delta {
-                Delta::Added { new, initial } => Delta::Added {
-                    new: metadata(new),
-                    initial: *initial,
-                },
-                Delta::Updated { old, new } => Delta::Updated {
-                    old: metadata(old),
-                    new: metadata(new),
-                },
-                Delta::Deleted { last } => Delta::Deleted { last: metadata(last) },
-            }),
+            Self::Whole(publisher) => publisher.scan(partition),
+            Self::Metadata(publisher) => publisher.scan(partition),
         }
     }
 
-    fn len(&self) -> usize {
+    /// Returns false if the subscription has ended.
+    fn publish(&self, partition: Partition, delta: &Delta<T>) -> bool {
         match self {
-            Self::Whole(publisher) => publisher.len(),
-            Self::Metadata(publisher) => publisher.len(),
+            Self::Whole(publisher) => publisher.publish_in(partition, delta.clone()),
+            Self::Metadata(publisher) => publisher.publish_in(
+                partition,
+                match delta {
+                    Delta::Added { new, initial } => Delta::Added {
+                        new: metadata(new),
+                        initial: *initial,
+                    },
+                    Delta::Updated { old, new } => Delta::Updated {
+                        old: metadata(old),
+                        new: metadata(new),
+                    },
+                    Delta::Deleted { last } => Delta::Deleted { last: metadata(last) },
+                },
+            ),
+        }
+    }
+
+    fn len(&self, store: &Store<T>) -> usize {
+        let keys = |partition: Partition, after: Option<&Key>| keys(store, partition, after);
+        match self {
+            Self::Whole(publisher) => publisher.len(keys),
+            Self::Metadata(publisher) => publisher.len(keys),
         }
     }
 }

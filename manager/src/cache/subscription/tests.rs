@@ -3,12 +3,14 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::cache::store::{Partition, Store};
+use crate::cache::shared_store::{AnyStore as _, SharedStore};
+use crate::cache::store::Store;
 use crate::cache::tests::{Replica, brief, object};
-use crate::cache::wire::Item;
-use crate::object::{MetaObject, Version};
+use crate::cache::wire::{self, Item};
+use crate::object::{MetaObject, Resource, Version};
 
 const PARTITION: Partition = Partition(0);
+const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 
 /// A store that publishes its deltas.
 struct Source {
@@ -224,5 +226,117 @@ proptest! {
             replica.apply(&delta);
         }
         prop_assert!(replica.equals(source.store.iter()));
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Put(usize, usize, usize),
+    Remove(usize, usize),
+    Take(usize),
+    Subscribe,
+}
+
+fn deliver(shared: &SharedStore<MetaObject>, kind: &str, object: &serde_json::Value) {
+    let line = serde_json::json!({"type": kind, "object": object}).to_string();
+    match wire::event(&line).expect("an event") {
+        wire::Event::Put(item) => shared.put(PARTITION, &item),
+        wire::Event::Deleted(item) => shared.remove(PARTITION, &item),
+        _ => unreachable!("only changes of objects are delivered"),
+    }
+}
+
+fn list(shared: &Arc<SharedStore<MetaObject>>, version: u64, items: &[serde_json::Value]) {
+    let version = version.to_string();
+    let list = serde_json::json!({"metadata": {"resourceVersion": version}, "items": items}).to_string();
+    let version = Version::from(&*version);
+    let mut staged = Arc::clone(shared)
+        .begin_list(PARTITION, version, false)
+        .expect("a newer list");
+    staged.add(&wire::page(&list).expect("a page").items);
+    staged.commit();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #[test]
+    fn scan_and_changes_result_in_the_store(
+        listed in 0..8_usize,
+        early in any::<bool>(),
+        history in prop::collection::vec(prop_oneof![
+            4 => (0..8_usize, 0..2_usize, 0..3_usize).prop_map(|(name, uid, owner)| Step::Put(name, uid, owner)),
+            3 => (0..8_usize, 0..2_usize).prop_map(|(name, uid)| Step::Remove(name, uid)),
+            3 => (0..4_usize).prop_map(Step::Take),
+            1 => Just(Step::Subscribe),
+        ], 0..40),
+    ) {
+        const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        let shared = Arc::new(SharedStore::<MetaObject>::new(&PODS, 1));
+        let mut version = 1;
+        let item = |name: usize, uid: usize, owner: usize, version: u64| serde_json::json!({"metadata": {
+            "namespace": "a", "name": NAMES[name], "uid": format!("{name}-{uid}"),
+            "resourceVersion": version.to_string(),
+            "ownerReferences": [{"uid": format!("o{owner}"), "controller": true}]}});
+        let mut subscribers: Vec<(Subscription<MetaObject>, Replica)> = Vec::new();
+        if early {
+            subscribers.push((shared.subscribe(), Replica::default()));
+        }
+        let items: Vec<_> = (0..listed).map(|name| item(name, 0, 0, 1)).collect();
+        list(&shared, version, &items);
+        for step in history {
+            version += 1;
+            match step {
+                Step::Put(name, uid, owner) => deliver(&shared, "MODIFIED", &item(name, uid, owner, version)),
+                Step::Remove(name, uid) => deliver(&shared, "DELETED", &item(name, uid, 0, version)),
+                Step::Take(count) => {
+                    for (subscription, replica) in &mut subscribers {
+                        for delta in std::iter::from_fn(|| subscription.try_next()).take(count) {
+                            replica.apply(&delta);
+                        }
+                    }
+                }
+                Step::Subscribe => subscribers.push((shared.subscribe(), Replica::default())),
+            }
+        }
+        for (subscription, replica) in &mut subscribers {
+            let mut pending = subscription.len();
+            while let Some(delta) = subscription.try_next() {
+                replica.apply(&delta);
+                pending = subscription.len();
+            }
+            prop_assert_eq!(pending, 0);
+            prop_assert!(shared.read(|store| replica.equals(store.iter())));
+        }
+    }
+}
+
+#[test]
+fn initial_state_is_not_queued_unless_it_changes() {
+    let shared = Arc::new(SharedStore::<MetaObject>::new(&PODS, 1));
+    let item = |name: &str, owner: &str, version: u64| {
+        serde_json::json!({"metadata": {
+        "name": name, "uid": name, "resourceVersion": version.to_string(),
+        "ownerReferences": [{"uid": owner, "controller": true}]}})
+    };
+    let mut early = shared.subscribe();
+    assert!(early.is_empty());
+    list(&shared, 5, &["p", "q", "r"].map(|name| item(name, "a", 1)));
+    let mut late = shared.subscribe();
+    for subscription in [&mut early, &mut late] {
+        assert_eq!(subscription.shared.backlog(|backlog| backlog.pending.len()), 0);
+        assert_eq!(subscription.len(), 3);
+        assert_eq!(
+            brief(&[subscription.try_next().expect("an object")]),
+            ["initial p p@1"]
+        );
+    }
+    deliver(&shared, "MODIFIED", &item("p", "a", 6));
+    deliver(&shared, "MODIFIED", &item("r", "b", 7));
+    for subscription in [&mut early, &mut late] {
+        assert_eq!(subscription.len(), 3);
+        // Both owners of r are reported.
+        let expected = ["initial q q@1", "updated p p@6", "added r r@1", "updated r r@7"];
+        assert_eq!(received(subscription), expected);
+        assert!(subscription.is_empty());
     }
 }

@@ -95,6 +95,10 @@ proptest! {
         let mut replica = Replica::default();
         for (partition, op) in history {
             let (partition, namespace) = (Partition::new(partition), NAMESPACES[partition]);
+            // Events follow the first list.
+            if !store.is_listed(partition) && !matches!(op, Op::Replace(..) | Op::Reset(..)) {
+                continue;
+            }
             let reached = store.reached(partition).gauge();
             let to = |step: i64| v((reached + step).max(1).unsigned_abs());
             let items = |list: &[Shown]| list.iter().map(|it| it.item(namespace, reached)).collect::<Vec<_>>();
