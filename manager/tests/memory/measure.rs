@@ -76,7 +76,7 @@ pub fn measure<const PAGE: u32>(count: usize) -> Figures {
     let caches = runtime.block_on(async {
         let env = Env::system(&tasks);
         let transport = Transport::from_service(server.clone(), "pods", "test", &env.clock, &registry);
-        let client = transport.expect("a transport").client("test", None);
+        let client = transport.expect("a transport").reader("test", None);
         Caches::new(&env, client, Scope::default(), &registry).expect("caches")
     });
     let mut cache = None;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coxswain_manager::client::{Client, Transport};
 use coxswain_manager::controller::{
-    Action, Context, Controller, ControllerError, Definition, ReconcileError,
+    Action, Context, Controller, ControllerError, Definition, ReconcileError, TaskContext,
 };
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::EventType;

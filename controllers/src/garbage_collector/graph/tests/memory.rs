@@ -26,7 +26,7 @@ fn pod_in_all_caches_and_the_graph_stays_within_its_memory() {
         let env = Env::system(&tasks);
         let server = pods::Pods::new(PODS);
         let transport = Transport::from_service(server, "pods", "test", &env.clock, &registry);
-        let client = transport.expect("a transport").client("test", None);
+        let client = transport.expect("a transport").reader("test", None);
         Caches::new(&env, client, Scope::default(), &registry).expect("caches")
     });
     let _runtime = runtime.enter();
