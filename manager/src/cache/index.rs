@@ -21,6 +21,9 @@ struct Registration<T: Object> {
     id: u64,
 }
 
+/// Returns the values of an object.
+pub(super) type IndexFunction<T> = Box<dyn Fn(&T) -> Vec<Text> + Send + Sync>;
+
 /// The objects by value, those of one value ordered by key. No list is empty.
 type Groups<V, T> = BTreeMap<V, Vec<Arc<T>>>;
 
@@ -37,7 +40,7 @@ pub(super) struct Indexes<T> {
 }
 
 struct FunctionIndex<T> {
-    values: Box<dyn Fn(&T) -> Vec<Text> + Send + Sync>,
+    values: IndexFunction<T>,
     groups: Groups<Text, T>,
 }
 
@@ -86,7 +89,7 @@ impl<T: Object> Indexes<T> {
     /// Adds an index of these objects by a function. Returns its id.
     pub(super) fn add<'a>(
         &mut self,
-        values: Box<dyn Fn(&T) -> Vec<Text> + Send + Sync>,
+        values: IndexFunction<T>,
         objects: impl Iterator<Item = &'a Arc<T>>,
     ) -> u64 {
         let mut groups = Groups::new();
@@ -105,10 +108,10 @@ impl<T: Object> Indexes<T> {
 
     /// Updates the indexes when the object under a key changes.
     pub(super) fn change(&mut self, old: Option<&Arc<T>>, new: Option<&Arc<T>>) {
-        fn states<'a, T, V>(
-            [old, new]: [Option<&'a Arc<T>>; 2],
+        fn states<T, V>(
+            [old, new]: [Option<&Arc<T>>; 2],
             values: impl Fn(&T) -> Vec<V>,
-        ) -> [Option<(&'a Arc<T>, Vec<V>)>; 2] {
+        ) -> [Option<(&Arc<T>, Vec<V>)>; 2] {
             [old, new].map(|state| state.map(|object| (object, values(object))))
         }
         let [from, to] = states([old, new], |object| owner(object).into_iter().collect());

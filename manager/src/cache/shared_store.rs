@@ -7,12 +7,13 @@ use std::any::Any;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use super::index::IndexFunction;
 use super::metrics::CacheStats;
 use super::store::{Lookup, Partition, Rejected, StagedList, Stale, Store};
 use super::subscription::{Publisher, Shared, Snapshot, channel_over};
 use super::wire::{Item, RawItem};
 use super::{Delta, Subscription};
-use crate::object::{Key, MetaObject, Object, Resource, Text, Uid, Version};
+use crate::object::{Key, MetaObject, Object, Resource, Uid, Version};
 
 /// The maximum number of undecodable objects that are logged after a list.
 const LOGGED_MAX: usize = 10;
@@ -101,7 +102,7 @@ impl<T: Object> SharedStore<T> {
     }
 
     /// Adds an index by a function. Returns its id.
-    pub(super) fn add_index(&self, values: Box<dyn Fn(&T) -> Vec<Text> + Send + Sync>) -> u64 {
+    pub(super) fn add_index(&self, values: IndexFunction<T>) -> u64 {
         self.change(|state| state.store.add_index(values))
     }
 

@@ -21,9 +21,9 @@ use std::sync::Arc;
 use entry::{Entries, Entry, Readable, State, Undecodable};
 
 use super::Delta;
-use super::index::Indexes;
+use super::index::{IndexFunction, Indexes};
 use super::wire::{Identity, Item};
-use crate::object::{Interner, Key, Object, Text, Uid, Version};
+use crate::object::{Interner, Key, Object, Uid, Version};
 
 /// The part of a store that one reflector writes: a namespace, or the whole cluster. Partitions have no key in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl<T: Object> Store<T> {
     }
 
     /// Adds an index by a function. Returns its id.
-    pub(super) fn add_index(&mut self, values: Box<dyn Fn(&T) -> Vec<Text> + Send + Sync>) -> u64 {
+    pub(super) fn add_index(&mut self, values: IndexFunction<T>) -> u64 {
         let objects = self.entries.iter();
         let objects = objects.filter_map(|(.., entry)| entry.state.last());
         self.indexes.add(values, objects)
@@ -331,10 +331,11 @@ impl<T: Object> Store<T> {
 
     fn apply(&mut self, partition: Partition, item: Readable<T>, order: Order) -> Change<T> {
         let Identity { key, uid, version } = item.identity();
-        let (old, list) = match self.entry(&key) {
-            Some(entry) => (Some(&entry.state), entry.list),
-            None => (None, 0),
-        };
+        let entry = self.entry(&key);
+        let (old, listed_in) = (
+            entry.map(|entry| &entry.state),
+            entry.map_or(0, |entry| entry.list),
+        );
         let same = old.filter(|old| old.uid() == &uid);
         if order == Order::Forward
             && let Some(old) = same
@@ -370,7 +371,7 @@ impl<T: Object> Store<T> {
         };
         let entry = Entry {
             partition,
-            list,
+            list: listed_in,
             state,
         };
         self.swap(&key, Some(entry));

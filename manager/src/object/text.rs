@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// An immutable, reference-counted string. Empty ones share one allocation.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text(pub(super) Arc<str>);
 
 impl Text {
@@ -16,12 +16,6 @@ impl Text {
     #[must_use]
     pub fn shares(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Default for Text {
-    fn default() -> Self {
-        Self(Arc::default())
     }
 }
 

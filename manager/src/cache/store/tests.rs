@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::*;
 use crate::cache::tests::{Replica, brief, object};
 use crate::cache::wire::ItemIdentity;
-use crate::object::{Meta, MetaObject};
+use crate::object::{Meta, MetaObject, Text};
 
 const A: Partition = Partition(0);
 const B: Partition = Partition(1);
@@ -153,7 +153,7 @@ fn unmanaged_objects_are_found_by_index() {
     assert_eq!(names(&store), ["p7"]);
 }
 
-fn by_label(label: &'static str) -> Box<dyn Fn(&MetaObject) -> Vec<Text> + Send + Sync> {
+fn by_label(label: &'static str) -> IndexFunction<MetaObject> {
     Box::new(move |object| object.metadata.labels.get(label).cloned().into_iter().collect())
 }
 

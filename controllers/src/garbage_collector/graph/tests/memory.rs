@@ -22,41 +22,52 @@ fn pod_in_all_caches_and_the_graph_stays_within_its_memory() {
         .build()
         .expect("a runtime");
     let (tasks, registry) = (TaskSet::new(), Registry::new());
-    let caches = runtime.block_on(async {
+    let (caches, now) = runtime.block_on(async {
         let env = Env::system(&tasks);
         let server = pods::Pods::new(PODS);
         let transport = Transport::from_service(server, "pods", "test", &env.clock, &registry);
         let client = transport.expect("a transport").reader("test", None);
-        Caches::new(&env, client, Scope::default(), &registry).expect("caches")
+        let caches = Caches::new(&env, client, Scope::default(), &registry).expect("caches");
+        (caches, env.clock.now())
     });
     let _runtime = runtime.enter();
     let bytes = |step: &str, run: &mut dyn FnMut()| {
-        let counted = allocation_counter::measure(|| run());
+        let counted = allocation_counter::measure(run);
         let bytes = counted.bytes_current as f64 / PODS as f64;
         println!("{step}: {bytes:.0} bytes per pod");
         bytes
     };
     let mut pods = None;
-    let cached = bytes("cache of workload controllers", &mut || {
+    let objects = bytes("cache of workload controllers", &mut || {
         let cache = pods.insert(caches.of::<crate::support::pod::Pod>(&POD));
         runtime.block_on(cache.synced());
         assert_eq!(cache.len(), PODS);
     });
     let mut graph = Graph::default();
-    let kind = kind(&POD);
-    let _ = graph.set_kinds(kinds(&ALL, &WATCHED), Instant::now());
+    let (kind, owner_kind) = (kind(&POD), kind(&SET));
+    let _ = graph.set_kinds(kinds(&ALL, &WATCHED), now);
     let nodes = bytes("graph", &mut || {
         let mut subscription = caches.metadata(&POD).subscribe();
         while let Some(Delta::Added { new, .. }) = subscription.try_next() {
+            let controller = new.metadata.controller().expect("a controller");
+            let owner = Meta {
+                namespace: new.metadata.namespace.clone(),
+                name: controller.name.clone(),
+                uid: controller.uid.clone(),
+                resource_version: "1".into(),
+                ..Meta::default()
+            };
+            let _ = graph.observe(&owner_kind, &owner);
             let _ = graph.observe(&kind, &new.metadata);
         }
     });
-    assert_eq!(graph.sizes().observed, PODS);
+    let sizes = graph.sizes();
+    assert!(sizes.observed > PODS && sizes.virtual_owners == 0, "{sizes:?}");
     let mut hollow = None;
     bytes("cache of hollow-kubelet", &mut || {
         let cache = hollow.insert(caches.of::<crate::hollow_kubelet::Pod>(&POD));
         runtime.block_on(cache.synced());
     });
-    let all = cached + nodes;
+    let all = objects + nodes;
     assert!(all < BYTES_MAX, "{all:.0} bytes per pod");
 }
