@@ -118,7 +118,7 @@ impl Client {
         // After the waits for the rate limiter and the token of the service account: a write that is cancelled
         // there was never sent.
         let fenced = self.term.is_some();
-        let entry = fenced.then(|| self.transport.writes.begin(resource, call.deadline));
+        let entry = fenced.then(|| self.transport.writes.begin(resource.to_string(), call.deadline));
         let answer = Box::pin(self.exchange(call, bearer, &request_line)).await;
         let answer = answer.map(http::Response::into_body);
         match (&answer, entry) {

@@ -253,16 +253,15 @@ impl Reader {
         let Some(limiter) = &self.limiter else { return true };
         let clock = &self.transport.clock;
         let start = clock.now();
-        let taken = match &self.term {
-            Some(FencedTerm(fence, term)) => tokio::select! {
+        let taken = if let Some(FencedTerm(fence, term)) = &self.term {
+            tokio::select! {
                 biased;
                 () = limiter.take(clock) => true,
                 () = fence.ending(*term) => false,
-            },
-            None => {
-                limiter.take(clock).await;
-                true
             }
+        } else {
+            limiter.take(clock).await;
+            true
         };
         self.transport.metrics.limited(verb, clock.now() - start);
         taken

@@ -70,11 +70,11 @@ impl WriteTracker {
         self.state(|state| state.unversioned.clone())
     }
 
-    pub(super) fn begin(&self, resource: impl ToString, deadline: Duration) -> TrackedWrite {
+    pub(super) fn begin(&self, resource: String, deadline: Duration) -> TrackedWrite {
         self.state(|state| state.in_flight += 1);
         TrackedWrite {
             writes: self.clone(),
-            resource: resource.to_string(),
+            resource,
             deadline,
             known: false,
         }

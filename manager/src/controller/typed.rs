@@ -53,8 +53,11 @@ pub struct Controller<K: Kind> {
 #[must_use]
 pub struct Definition {
     pub(crate) name: String,
-    pub(crate) add: Box<dyn FnOnce(&mut Manager) -> Result<(), ControllerError> + Send>,
+    pub(crate) add: AddController,
 }
+
+/// Builds a controller and adds it to a manager.
+type AddController = Box<dyn FnOnce(&mut Manager) -> Result<(), ControllerError> + Send>;
 
 /// Adds a source to the builder of a controller, for any reconciler.
 type AddSource = Box<dyn FnOnce(&Caches, &mut Sources) + Send>;

@@ -143,8 +143,8 @@ impl ManagerBuilder {
         self
     }
 
-    /// Adds a task that runs in every process, whether or not it is the leader, until `stop` is cancelled. It may end early.
-    /// An error ends the process.
+    /// Adds a task that runs in every process, whether or not it is the leader, until its token is cancelled, which
+    /// happens after the controllers have stopped. It may end early. An error ends the process.
     pub fn background<F, R>(mut self, name: impl Into<String>, run: F) -> Self
     where
         F: FnOnce(Caches, CancellationToken) -> R + Send + 'static,
@@ -280,7 +280,7 @@ impl ManagerBuilder {
         tokio::select! {
             biased;
             () = signals.second(stop.clone()) => Err(RunError::SecondSignal),
-            ended = self.run_in(process, stop.clone()) => ended,
+            ended = Box::pin(self.run_in(process, stop.clone())) => ended,
         }
     }
 
@@ -299,7 +299,7 @@ impl ManagerBuilder {
             control_env: env.clone(),
             control_transport: transport,
         };
-        self.run_in(process, stop).await
+        Box::pin(self.run_in(process, stop)).await
     }
 
     async fn run_in(mut self, process: Process, stop: CancellationToken) -> Result<(), RunError> {
@@ -372,7 +372,8 @@ impl ManagerBuilder {
             }
         };
         let mut failed = std::pin::pin!(failed);
-        let stop_background = stop.child_token();
+        // Cancelled after the controllers have stopped.
+        let stop_background = CancellationToken::new();
         let mut background = JoinSet::new();
         for run in self.background {
             background.spawn(run(manager.caches().clone(), stop_background.clone()));

@@ -60,7 +60,7 @@ coxswain_manager::projection!(Immutable of ConfigMap, annotations: ["kept"]);
 struct Seen(Arc<Mutex<Vec<String>>>);
 
 impl Seen {
-    fn add(&self, text: impl ToString) {
+    fn add(&self, text: &(impl ToString + ?Sized)) {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

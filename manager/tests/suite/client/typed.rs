@@ -132,9 +132,9 @@ async fn create_or_patch_writes_the_difference() {
         .await
         .expect("patched");
     assert!(matches!(&patched, Written::Patched(map) if value(map) == Some("1")));
-    let sent = f.faults.requests(&Matcher::writes())[0].json();
-    assert_eq!(sent["data"], json!({"new": "y"}));
-    assert!(sent["metadata"]["resourceVersion"].is_string() && sent["metadata"]["uid"].is_string());
+    let patch = f.faults.requests(&Matcher::writes())[0].json();
+    assert_eq!(patch["data"], json!({"new": "y"}));
+    assert!(patch["metadata"]["resourceVersion"].is_string() && patch["metadata"]["uid"].is_string());
     let renamed = maps.create_or_patch(map("a", "1"), |map| map.metadata.name = Some("b".to_owned()));
     assert_eq!(renamed.await.expect_err("renamed").class(), ErrorClass::Invalid);
 }
@@ -184,8 +184,8 @@ async fn status_and_scale_are_subresources() {
         .status
         .expect("a status");
     assert_eq!((less.replicas, less.observed_generation), (None, Some(1)));
-    let scale = deployments.get_scale(&key("web")).await.expect("a scale");
-    assert_eq!(scale.spec.and_then(|spec| spec.replicas), Some(2));
+    let read = deployments.get_scale(&key("web")).await.expect("a scale");
+    assert_eq!(read.spec.and_then(|spec| spec.replicas), Some(2));
     let patch = Patch::merge(&json!({"spec": {"replicas": 3}}));
     deployments.patch_scale(&key("web"), patch).await.expect("scaled");
     let scaled = deployments
