@@ -136,12 +136,13 @@ fn create(api: &Arc<Api>, input: Input, object: &Value) -> Result<(), Reason> {
             kind: kind.to_owned(),
         });
     };
-    if api
+    let webhooks = api
         .webhooks
         .read()
         .unwrap_or_else(PoisonError::into_inner)
-        .is_some()
-    {
+        .is_some();
+    // No webhook is called for the configurations themselves.
+    if webhooks && res.group != "admissionregistration.k8s.io" {
         return Err(Reason::Webhook);
     }
     let path = collection_path(res, meta::namespace(object));

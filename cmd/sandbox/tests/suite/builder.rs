@@ -129,9 +129,11 @@ webhooks:
   clientConfig: {url: 'https://127.0.0.1:1/'}
   rules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
 ---
+{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: hook}}
+---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
 ";
     let started = Sandbox::builder().objects(objects).start();
     let error = started.err().expect("an error");
-    assert_eq!((error.number, error.reason), (2, Reason::Webhook));
+    assert_eq!((error.number, error.reason), (3, Reason::Webhook));
 }
