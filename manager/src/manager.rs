@@ -13,6 +13,7 @@ mod health;
 mod metrics;
 mod run;
 mod term;
+mod webhooks;
 
 pub use builder::{ManagerBuilder, RunError};
 

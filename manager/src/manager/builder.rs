@@ -8,11 +8,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use prometheus::Registry;
 use prometheus::process_collector::ProcessCollector;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 use super::control::ControlThread;
+use super::webhooks::{self, Webhooks};
 use super::{BuildError, Manager, ManagerError, Options};
 use crate::cache::{Caches, Scope};
 use crate::client::{ConnectError, RateLimit, Transport};
@@ -27,6 +28,7 @@ use crate::serve::{
 };
 use crate::signals::Signals;
 use crate::status;
+use crate::webhook::{self, Hooks, WebhookError};
 
 /// The rate limit of each controller, unless another one is set: that of kube-controller-manager.
 const RATE_LIMIT: RateLimit = RateLimit { qps: 20.0, burst: 30 };
@@ -47,6 +49,7 @@ pub struct ManagerBuilder {
     election: Option<election::Config>,
     endpoints: Option<Address>,
     certificate: Option<CertificateFiles>,
+    webhooks: Option<Webhooks>,
     registry: Registry,
     controllers: Vec<Definition>,
     background: Vec<Background>,
@@ -58,14 +61,12 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Background =
     Box<dyn FnOnce(Caches, CancellationToken) -> BoxFuture<'static, (String, Result<(), BoxError>)> + Send>;
 
-/// The address of the endpoints.
-type Address = Result<SocketAddr, InvalidAddress>;
+/// The address of a server.
+pub(super) type Address = Result<SocketAddr, InvalidAddress>;
 
 /// The text is not a socket address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "invalid address {0:?} of the endpoints: it must have an IP address and a port, such as 0.0.0.0:8443"
-)]
+#[error("invalid address {0:?}: it must have an IP address and a port, such as 0.0.0.0:8443")]
 pub struct InvalidAddress(String);
 
 /// The reason why a process failed.
@@ -93,6 +94,8 @@ pub enum RunError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error(transparent)]
+    Webhook(#[from] WebhookError),
+    #[error(transparent)]
     Authority(#[from] AuthorityError),
     #[error("cannot register the metrics of the process: {0}")]
     Metrics(#[from] prometheus::Error),
@@ -102,6 +105,8 @@ pub enum RunError {
     Endpoints(String),
     #[error("background task {name} failed: {reason}")]
     Background { name: String, reason: String },
+    #[error("the webhook server failed: {0}")]
+    Webhooks(String),
     #[error("stopped immediately by a second signal")]
     SecondSignal,
 }
@@ -111,7 +116,7 @@ struct Process {
     /// Of the caches and controllers.
     env: Env,
     transport: Transport,
-    /// Of the election and the endpoints.
+    /// Of the election, the endpoints and the webhooks.
     control_env: Env,
     control_transport: Transport,
 }
@@ -129,6 +134,7 @@ impl Manager {
             election: None,
             endpoints: None,
             certificate: None,
+            webhooks: None,
             registry: Registry::new(),
             controllers: Vec::new(),
             background: Vec::new(),
@@ -178,9 +184,8 @@ impl ManagerBuilder {
     /// authorization; for all other paths, the API server authenticates and authorizes the client. Without a
     /// [certificate](ManagerBuilder::certificate), the server generates one.
     pub fn endpoints(self, address: &str) -> Self {
-        let parsed = address.parse();
         Self {
-            endpoints: Some(parsed.map_err(|_| InvalidAddress(address.to_owned()))),
+            endpoints: Some(parse(address)),
             ..self
         }
     }
@@ -189,6 +194,20 @@ impl ManagerBuilder {
     pub fn certificate(self, files: CertificateFiles) -> Self {
         Self {
             certificate: Some(files),
+            ..self
+        }
+    }
+
+    /// Serves webhooks over HTTPS at an address such as `0.0.0.0:9443`, on the leader and on standbys. A replica is ready when
+    /// it has the certificate. After a signal, the webhooks are served for 5 s after the controllers have stopped: API servers
+    /// send reviews until the pod has left the Service.
+    pub fn webhooks(self, address: &str, certificate: webhook::Source, hooks: Hooks) -> Self {
+        Self {
+            webhooks: Some(Webhooks {
+                address: parse(address),
+                certificate,
+                hooks,
+            }),
             ..self
         }
     }
@@ -285,7 +304,7 @@ impl ManagerBuilder {
     }
 
     /// Runs in this environment and over this transport until `stop`, without endpoints. For tests: on a paused clock, against
-    /// an API server in the same process.
+    /// an API server in the same process. Webhooks need a clock that is not paused while a review is sent.
     pub async fn run_with(
         mut self,
         env: &Env,
@@ -320,6 +339,14 @@ impl ManagerBuilder {
             }
             None => None,
         };
+        let certificate_metrics = CertificateMetrics::register(&registry)?;
+        let webhooks = match self.webhooks {
+            Some(webhooks) => {
+                let bound = webhooks.bind(&control_env, &certificate_metrics, &checks, &registry);
+                Some(bound.await?)
+            }
+            None => None,
+        };
         let recorder = Recorder::start(
             &control_env,
             control_transport.unfenced("events", None),
@@ -331,6 +358,9 @@ impl ManagerBuilder {
         manager.run_election_by(control_env.tasks.clone());
         for controller in self.controllers {
             manager.add_controller(controller)?;
+        }
+        if let Some((server, _)) = &webhooks {
+            server.certificates().host(&mut manager);
         }
         let elector = match self.election {
             None => None,
@@ -346,11 +376,11 @@ impl ManagerBuilder {
         };
         let reporter = manager.status("", elector.as_ref());
         let stop_endpoints = CancellationToken::new();
-        let serving = match server {
+        let mut serving = match server {
             None => None,
             Some((server, certificates)) => {
                 tracing::info!(address = %server.address(), "Serving endpoints");
-                certificates.watch(&control_env, &CertificateMetrics::register(&registry)?);
+                certificates.watch(&control_env, &certificate_metrics);
                 let access = access(&control_env, &control_transport)?;
                 let endpoints = Endpoints::new(&checks, registry, access, &control_env.clock)?
                     .mount(status::PAGE_PATH, |_| std::future::ready(status::page()))
@@ -362,16 +392,14 @@ impl ManagerBuilder {
                 Some(control_env.tasks.spawn(serve))
             }
         };
-        let failed = async {
-            match serving {
-                None => std::future::pending().await,
-                Some(serving) => match serving.await {
-                    Ok(()) => "ended unexpectedly".to_owned(),
-                    Err(error) => error.to_string(),
-                },
-            }
-        };
-        let mut failed = std::pin::pin!(failed);
+        let manager_stopped = CancellationToken::new();
+        let mut reviewing = webhooks.map(|(server, hooks)| {
+            tracing::info!(address = %server.address(), "Serving webhooks");
+            let clock = control_env.clock.clone();
+            let until = webhooks::shutdown(clock, stop.clone(), manager_stopped.clone());
+            let serve = server.serve(control_env.clone(), hooks, until);
+            control_env.tasks.spawn(serve)
+        });
         // Cancelled after the controllers have stopped.
         let stop_background = CancellationToken::new();
         let mut background = JoinSet::new();
@@ -380,7 +408,8 @@ impl ManagerBuilder {
         }
         let ended = tokio::select! {
             biased;
-            reason = &mut failed => return Err(RunError::Endpoints(reason)),
+            reason = failure(&mut serving) => return Err(RunError::Endpoints(reason)),
+            reason = failure(&mut reviewing) => return Err(RunError::Webhooks(reason)),
             error = first_failure(&mut background) => return Err(error),
             ended = manager.run(elector, stop) => ended,
         };
@@ -389,7 +418,13 @@ impl ManagerBuilder {
             check_ended(ended)?;
         }
         recorder.flush(EVENT_FLUSH_TIMEOUT).await;
-        stop_endpoints.cancel();
+        for (stop, server) in [(manager_stopped, reviewing), (stop_endpoints, serving)] {
+            stop.cancel();
+            if let Some(server) = server {
+                // A panic at the end changes nothing.
+                let _ = server.await;
+            }
+        }
         Ok(ended?)
     }
 }
@@ -412,6 +447,21 @@ fn check_ended(ended: Result<(String, Result<(), BoxError>), JoinError>) -> Resu
             reason: error.to_string(),
         }),
         Err(error) => Err(RunError::Start(io::Error::other(error))),
+    }
+}
+
+fn parse(address: &str) -> Address {
+    { address.parse() }.map_err(|_| InvalidAddress(address.to_owned()))
+}
+
+/// Resolves with the reason if a server ends before it was stopped.
+async fn failure(server: &mut Option<JoinHandle<()>>) -> String {
+    match server {
+        None => std::future::pending().await,
+        Some(server) => match server.await {
+            Ok(()) => "ended unexpectedly".to_owned(),
+            Err(error) => error.to_string(),
+        },
     }
 }
 

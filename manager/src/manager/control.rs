@@ -1,5 +1,5 @@
-//! The thread of the election and the endpoints, with a runtime of its own: a reconcile that blocks its thread neither
-//! delays a renewal nor silences the health checks.
+//! The thread of the election, the endpoints and the webhooks, with a runtime of its own: a reconcile that blocks its thread
+//! delays neither a renewal nor a review, and does not silence the health checks.
 
 use std::io;
 use std::thread;
