@@ -127,3 +127,41 @@ mod sync;
 pub mod time;
 pub mod trace;
 pub mod webhook;
+
+/// The documents of this crate, whose code is compiled. The README shows the example `greeter`, and the right columns of the
+/// tables contain only code of the programs below them.
+///
+/// ~~~
+/// let read = |path: &str| std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).expect(path);
+/// let compact = |code: &str| code.split_whitespace().collect::<String>();
+/// // Returns the code after `start`, up to the end of its block.
+/// let block = |page: &str, start| compact(page.split(start).nth(1).and_then(|it| it.split("```").next()).expect(start));
+///
+/// let (readme, tests) = (read("README.md"), read("examples/greeter/tests.rs"));
+/// let program = read("examples/greeter/main.rs").replace("#[cfg(test)]\nmod tests;\n", "");
+/// assert_eq!(block(&readme, "rust,no_run"), compact(&program));
+/// assert!(compact(&tests).contains(&block(&readme, "rust,ignore")));
+///
+/// for page in ["coming-from-kube-rs", "coming-from-controller-runtime"] {
+///     let text = read(&format!("../docs/{page}.md"));
+///     let program = block(&text, "rust,no_run");
+///     let rows = text.lines().filter(|line| line.starts_with("| "));
+///     let cells = rows.skip(1).filter_map(|row| row.trim_end_matches(" |").rsplit(" | ").next());
+///     let code = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+///     let code: Vec<_> = code.map(|code| compact(&code.replace("\\|", "|"))).collect();
+///     assert!(code.len() > 25, "{page} has a table");
+///     let unknown: Vec<_> = code.iter().filter(|code| !program.contains(code.as_str())).collect();
+///     assert!(unknown.is_empty(), "not in the program of {page}: {unknown:?}");
+/// }
+/// ~~~
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+
+    #[doc = include_str!("../../docs/coming-from-kube-rs.md")]
+    struct ComingFromKubeRs;
+
+    #[doc = include_str!("../../docs/coming-from-controller-runtime.md")]
+    struct ComingFromControllerRuntime;
+}
