@@ -11,6 +11,7 @@ mod builder;
 mod control;
 mod health;
 mod metrics;
+mod process;
 mod run;
 mod term;
 mod webhooks;

@@ -19,6 +19,7 @@ const ANNOTATION: &str = "demo.dev/sidecar";
 const CONTAINER: &str = "sidecar";
 
 /// Adds the sidecar container. The API server may call it again on the changed pod.
+#[expect(clippy::unnecessary_wraps, reason = "other defaulters deny requests")]
 fn inject(pod: &mut Pod, request: &AdmissionRequest) -> Result<(), Denial> {
     let image = pod.annotations().get(ANNOTATION).cloned();
     // The containers of an existing pod are immutable. The validating webhook rejects an invalid image.

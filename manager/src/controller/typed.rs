@@ -173,6 +173,17 @@ impl<K: Kind> Controller<K> {
         R: Future<Output = Result<Action, E>> + Send,
         E: Into<ReconcileError>,
     {
+        self.reconcile_with(|_| reconcile)
+    }
+
+    /// Sets the reconcile function, which `build` returns from the caches of the manager: for indexes of a cache, which are
+    /// built once.
+    pub fn reconcile_with<F, R, E>(self, build: impl FnOnce(&Caches) -> F + Send + 'static) -> Definition
+    where
+        F: Fn(Context<K>) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Action, E>> + Send,
+        E: Into<ReconcileError>,
+    {
         let Self {
             name,
             options,
@@ -195,7 +206,7 @@ impl<K: Kind> Controller<K> {
                     recorder,
                     resync,
                     kind: K::resource().kind.into_owned(),
-                    reconcile,
+                    reconcile: build(&caches),
                     _kind: PhantomData::<fn() -> K>,
                     caches: caches.clone(),
                 };
