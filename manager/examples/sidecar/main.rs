@@ -19,13 +19,12 @@ const ANNOTATION: &str = "demo.dev/sidecar";
 const CONTAINER: &str = "sidecar";
 
 /// Adds the sidecar container. The API server may call it again on the changed pod.
-#[expect(clippy::unnecessary_wraps, reason = "other defaulters deny requests")]
-fn inject(pod: &mut Pod, request: &AdmissionRequest) -> Result<(), Denial> {
+fn inject(pod: &mut Pod, request: &AdmissionRequest) {
     let image = pod.annotations().get(ANNOTATION).cloned();
     // The containers of an existing pod are immutable. The validating webhook rejects an invalid image.
     let image = image.filter(|it| request.operation == Operation::Create && is_image(it));
     let (Some(image), Some(spec)) = (image, &mut pod.spec) else {
-        return Ok(());
+        return;
     };
     let containers = spec.init_containers.get_or_insert_default();
     if containers.iter().all(|it| it.name != CONTAINER) {
@@ -37,7 +36,6 @@ fn inject(pod: &mut Pod, request: &AdmissionRequest) -> Result<(), Denial> {
             ..Container::default()
         });
     }
-    Ok(())
 }
 
 /// Rejects pods whose annotation is not an image.
@@ -63,7 +61,10 @@ fn is_image(text: &str) -> bool {
 
 fn hooks() -> Hooks {
     Hooks::new()
-        .with_defaulter::<Pod>(inject)
+        .with_defaulter(|pod: &mut Pod, request: &AdmissionRequest| {
+            inject(pod, request);
+            Ok(())
+        })
         .with_validator::<Pod>(validate)
 }
 
