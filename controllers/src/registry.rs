@@ -15,8 +15,8 @@ use coxswain_manager::controller::{AuthenticatedController, ControllerError, Run
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::Manager;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::webhook::Hooks;
-use prometheus::Registry;
 use tokio::sync::watch;
 
 use crate::garbage_collector::discovery::Discovery;

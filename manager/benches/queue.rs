@@ -7,9 +7,9 @@
 use std::time::Instant;
 
 use coxswain_manager::env::{Env, Rng, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Key;
 use coxswain_manager::queue::{Item, Priority, Queue, default_limiter};
-use prometheus::Registry;
 
 const BATCHES: usize = 400;
 const ROUNDS: usize = 5_000;
@@ -38,7 +38,7 @@ fn main() {
         };
         let tasks = TaskSet::new();
         let env = Env::system(&tasks);
-        let (clock, registry) = (env.clock.clone(), Registry::new());
+        let (clock, registry) = (env.clock.clone(), Registry::new("test"));
         let (normal, low) = (Priority::Normal, Priority::Low);
 
         numbers.run("reading the clock once", |_| {

@@ -24,7 +24,7 @@ mod status;
 
 pub use elector::Elector;
 pub use health::{Health, Stalled};
-pub use record::{RELEASED_BY_ANNOTATION, WRITTEN_VERSIONS_ANNOTATION};
+pub use record::{released_by_annotation, written_versions_annotation};
 pub use status::{ElectionStatus, ObservedElection};
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! [`Recorder::event`] never blocks and never fails: events go to a bounded queue that one task drains. Events that do not
 //! fit, that the API server rejects or that cannot be delivered are dropped and counted in
-//! `coxswain_events_dropped_total`. An unavailable API server does not make memory grow.
+//! `<prefix>_events_dropped_total`. An unavailable API server does not make memory grow.
 //!
 //! Events are correlated as in client-go. Of identical events only the first is created; later ones patch its count
 //! (`event_cache`). Many events that differ only in their message are aggregated into one (`aggregator`). The writes about
@@ -22,7 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use prometheus::{IntCounterVec, Opts, Registry};
+use prometheus::{IntCounterVec, Opts};
+
+use crate::metrics::Registry;
 use tokio::sync::{mpsc, oneshot};
 
 use self::aggregator::Aggregator;
@@ -178,7 +180,8 @@ impl DropReason {
 impl DroppedEvents {
     fn register(component: &str, registry: &Registry) -> prometheus::Result<Self> {
         let help = "[ALPHA] Number of events that were not written, by component and reason.";
-        let opts = Opts::new("coxswain_events_dropped_total", help).const_label("component", component);
+        let opts =
+            Opts::new(registry.prefixed("events_dropped_total"), help).const_label("component", component);
         let dropped = IntCounterVec::new(opts, &["reason"])?;
         registry.register(Box::new(dropped.clone()))?;
         // Exported as 0 before the first one.

@@ -20,6 +20,7 @@
 //! | [`status`] | leader, controllers, caches and errors as JSON, and a page that shows them |
 //! | [`webhook`] | admission webhooks and their certificates |
 //! | [`env`](mod@env) | the injected clock, random numbers and tasks |
+//! | [`metrics`] | the registry, and the prefix of metrics |
 //! | [`object`] | keys, uids, resourceVersions, metadata, resources |
 //! | [`backoff`], [`conditions`], [`events`], [`expectations`], [`finalizer`], [`owner`], [`selector`], [`time`] | small tools for controllers |
 //!
@@ -81,7 +82,7 @@
 //! # runtime.block_on(async {
 //! # let tasks = TaskSet::new();
 //! # let env = Env::system(&tasks);
-//! # let registry = prometheus::Registry::new();
+//! # let registry = coxswain_manager::metrics::Registry::new("example");
 //! # let sandbox = coxswain_sandbox::Sandbox::builder().start()?;
 //! # let transport = Transport::from_service(sandbox.service(), "sandbox", "example", &env.clock, &registry)?;
 //! # let admin = transport.unfenced("admin", None);
@@ -113,6 +114,7 @@ pub mod expectations;
 pub mod finalizer;
 pub mod handler;
 pub mod manager;
+pub mod metrics;
 pub mod object;
 pub mod owner;
 mod panics;

@@ -22,7 +22,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus::Registry;
+use crate::metrics::Registry;
 
 use self::metrics::ControllerStates;
 use crate::cache::{CacheError, Caches, Scope};

@@ -28,7 +28,7 @@
 //!
 //! let tasks = TaskSet::new();
 //! let env = Env::system(&tasks);
-//! let registry = prometheus::Registry::new();
+//! let registry = coxswain_manager::metrics::Registry::new("example");
 //! let queue = Queue::named(&env, "pods", &registry, default_limiter())?;
 //!
 //! queue.add("default/web-0");
@@ -67,7 +67,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus::Registry;
+use crate::metrics::Registry;
 use tokio::time::Instant;
 
 use self::metrics::Series;
@@ -128,7 +128,7 @@ impl<K: Item> Queue<K> {
             name: name.to_owned(),
             source,
         };
-        let series = Series::new(name).map_err(failed)?;
+        let series = Series::new(name, registry).map_err(failed)?;
         let state = State::new(env.rng.number(), limiter, Some(series.meter()));
         let current = Arc::new(Mutex::new(Arc::clone(&state)));
         let (scraped, clock) = (Arc::clone(&current), env.clock.clone());

@@ -24,7 +24,7 @@
 //! let checks = Checks::new();
 //! let _registration = checks.add("caches", Probes::READYZ, || Health::Failed("pods are not synced".to_owned()));
 //! let access = Access::new(ALWAYS_ALLOW_PATHS)?;
-//! let endpoints = Endpoints::new(&checks, prometheus::Registry::new(), access, &env.clock)?;
+//! let endpoints = Endpoints::new(&checks, coxswain_manager::metrics::Registry::new("example"), access, &env.clock)?;
 //! let server = Server::bind("127.0.0.1:0".parse()?, Tls::self_signed([])?).await?;
 //! println!("https://{}/readyz", server.address());
 //! server.serve(env, endpoints, async { /* until a signal */ }).await;

@@ -12,10 +12,10 @@ use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::{Manager, ManagerError, Options};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::serve::Checks;
 use coxswain_manager::status::StatusReporter;
 use coxswain_manager::webhook::Hooks;
-use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
 
 use crate::NAME;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use coxswain_config::{KnownController, Sandbox as Flags};
 use coxswain_manager::env::{Clock, Env};
-use prometheus::Registry;
+use coxswain_manager::metrics::Registry;
 
 use crate::instance::Transports;
 use crate::log::Output;

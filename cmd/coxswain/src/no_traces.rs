@@ -4,8 +4,8 @@ use std::future::Ready;
 
 use coxswain_config::Tracing;
 use coxswain_manager::env::Env;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::trace::Tracer;
-use prometheus::Registry;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TracesError {

@@ -1,6 +1,8 @@
 //! Metrics of the Tokio runtime.
 
-use prometheus::{PullingGauge, Registry};
+use prometheus::PullingGauge;
+
+use coxswain_manager::metrics::Registry;
 use tokio::runtime::Handle;
 
 /// Registers the metrics of the current runtime.
@@ -26,7 +28,7 @@ mod tests {
 
     #[tokio::test]
     async fn alive_tasks_are_counted_when_scraped() {
-        let registry = Registry::new();
+        let registry = Registry::new("coxswain");
         register(&registry).expect("registered");
         let tasks = || registry.gather()[0].get_metric()[0].get_gauge().get_value();
         let before = tasks();

@@ -6,10 +6,10 @@ use coxswain_manager::controller::{self, Builder, ControllerError, QueueControll
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
 use coxswain_manager::handler::Handler;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Meta, Text, Uid};
 use coxswain_manager::predicate::Predicate;
 use coxswain_manager::source::Source;
-use prometheus::Registry;
 
 use super::child::Service;
 use super::ownership::{ADOPT_BY_ANNOTATION, MADE_AS_ANNOTATION, UID_LABEL};

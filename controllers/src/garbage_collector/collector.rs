@@ -11,11 +11,11 @@ use coxswain_manager::controller::{
 };
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
 use coxswain_manager::queue::{Item, Queue};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use prometheus::Registry;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 

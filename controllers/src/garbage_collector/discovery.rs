@@ -24,7 +24,8 @@ use std::sync::Arc;
 use coxswain_manager::cache::Caches;
 use coxswain_manager::client::Reader;
 use coxswain_manager::env::Env;
-use prometheus::{IntCounter, Opts, Registry};
+use coxswain_manager::metrics::Registry;
+use prometheus::{IntCounter, Opts};
 use tokio::sync::{Notify, watch};
 
 use self::follow::Follower;

@@ -10,10 +10,10 @@ use coxswain_manager::controller::{
 };
 use coxswain_manager::env::Env;
 use coxswain_manager::handler::Handler;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Key;
 use coxswain_manager::source::Source;
 use jiff::Timestamp;
-use prometheus::Registry;
 
 use super::node::NODES;
 use super::pod::PODS;

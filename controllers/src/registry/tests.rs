@@ -6,12 +6,12 @@ use coxswain_manager::client::{Fence, Term, Transport};
 use coxswain_manager::controller::{Fatal, Unhealthy};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::Options;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
 use coxswain_manager::serve::{Checks, Health, Probes};
 use coxswain_sandbox::Sandbox;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,7 @@ fn manager(tasks: &TaskSet, checks: &Checks) -> Manager {
 }
 
 fn manager_of(sandbox: &Sandbox, tasks: &TaskSet, checks: &Checks) -> Manager {
-    let registry = Registry::new();
+    let registry = Registry::new("coxswain");
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, tasks);
     let transport = Transport::from_service(sandbox.service(), "api.test", "test", &env.clock, &registry)
         .expect("a transport");
@@ -201,7 +201,7 @@ async fn garbage_collector_that_may_run_fills_its_caches_before_leading() {
         let sandbox = Sandbox::builder().start().expect("a sandbox");
         let mut manager = manager_of(&sandbox, &tasks, &Checks::new());
         if is_held {
-            let (clock, registry) = (&manager.env().clock, &Registry::new());
+            let (clock, registry) = (&manager.env().clock, &Registry::new("coxswain"));
             let transport = Transport::from_service(sandbox.service(), "api.test", "test", clock, registry);
             let client = transport.expect("a transport").unfenced("other", None);
             let lease: Result<Value, _> = client

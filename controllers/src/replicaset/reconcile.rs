@@ -12,10 +12,10 @@ use coxswain_manager::env::Env;
 use coxswain_manager::events::{EventType, Recorder};
 use coxswain_manager::expectations::Expectations;
 use coxswain_manager::handler::Handler;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Uid};
 use coxswain_manager::selector::Selector;
 use coxswain_manager::source::Source;
-use prometheus::Registry;
 use tokio::time::Instant;
 
 use super::backoff::ReplacementBackoff;

@@ -10,10 +10,10 @@ use coxswain_controllers::{api, hollow_kubelet};
 use coxswain_manager::client::{ServiceAccounts, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, Options};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::serve::Checks;
 use coxswain_tests::{Cluster, fixtures, roles, time};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use prometheus::Registry;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -70,12 +70,12 @@ async fn start(c: &Cluster) -> RunningManager {
     install_crds(c).await;
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
-    let registry = Registry::new();
+    let registry = Registry::new("coxswain");
     let kubeconfig = Kubeconfig::read_from(c.kubeconfig()).expect("a kubeconfig");
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .expect("a configuration");
-    let (kubelet, _) = manager(&env, &config, &Registry::new());
+    let (kubelet, _) = manager(&env, &config, &Registry::new("coxswain"));
     run(&env, kubelet, |it| it.name == hollow_kubelet::NAME);
     // kube-controller-manager may run instead of the other controllers.
     if !c.runs_kcm_instead_of_ours() {

@@ -8,11 +8,11 @@ use coxswain_controllers::garbage_collector::kinds::{Kind, Kinds};
 use coxswain_manager::cache::{Caches, Scope};
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_tests::{Cluster, Need, Test, fixtures, test, time};
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Request, Response, header};
 use kube::client::Body;
-use prometheus::Registry;
 use serde_json::json;
 use tower_service::Service;
 
@@ -64,7 +64,7 @@ impl Service<Request<Body>> for Interceptor {
 fn start(c: &Cluster, unaggregated: bool) -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
-    let registry = Registry::new();
+    let registry = Registry::new("coxswain");
     let interceptor = Interceptor {
         client: c.client(),
         unaggregated,

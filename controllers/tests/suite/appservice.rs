@@ -26,9 +26,9 @@ use coxswain_controllers::garbage_collector::{self, GarbageCollector};
 use coxswain_manager::client::{Fence, ListQuery, Patch, Propagation, View};
 use coxswain_manager::controller::Runnable;
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
 use coxswain_sandbox::faults::Effect;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -105,7 +105,7 @@ impl Fixture {
     fn start_workload_controllers(&self) {
         self.run_hollow_kubelet(Duration::from_secs(1));
         self.run_replicaset_controller();
-        let (plain, registry) = (self.direct_transport(), &Registry::new());
+        let (plain, registry) = (self.direct_transport(), &Registry::new("coxswain"));
         let caches = self.caches(&plain, "deployment-reader", registry);
         let recorder = self.recorder(&plain, "deployments", registry);
         let client = plain.reader("deployments", None);
@@ -114,7 +114,7 @@ impl Fixture {
     }
 
     async fn start_garbage_collector(&self) {
-        let (plain, registry) = (self.direct_transport(), &Registry::new());
+        let (plain, registry) = (self.direct_transport(), &Registry::new("coxswain"));
         let caches = self.caches(&plain, "gc-reader", registry);
         let recorder = self.recorder(&plain, "gc", registry);
         let resources = [APPS, DEPLOYMENTS, SERVICES, SETS, PODS];
@@ -153,7 +153,7 @@ impl Fixture {
     }
 
     fn controller(&self, env: &Env) -> impl Runnable + use<> {
-        let (way, registry) = (&self.transport, &Registry::new());
+        let (way, registry) = (&self.transport, &Registry::new("coxswain"));
         let caches = self.caches(way, "reader", registry);
         let recorder = self.recorder(way, "appservice-controller", registry);
         let client = way.reader("controller", None);

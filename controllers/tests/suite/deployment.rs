@@ -16,9 +16,9 @@ use std::time::Duration;
 use coxswain_controllers::deployment;
 use coxswain_manager::client::{Patch, Transport};
 use coxswain_manager::env::TaskSet;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Key;
 use coxswain_sandbox::faults::Effect;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -73,7 +73,7 @@ impl DerefMut for Fixture {
 impl Fixture {
     /// Starts the deployment controller. Cancelling the token ends its term.
     fn deployments(&self) -> CancellationToken {
-        let (transport, registry) = (&self.transport, &Registry::new());
+        let (transport, registry) = (&self.transport, &Registry::new("coxswain"));
         let caches = self.caches(transport, "reader", registry);
         let recorder = self.recorder(transport, "deployment-controller", registry);
         let client = transport.reader("controller", None);

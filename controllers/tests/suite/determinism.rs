@@ -10,12 +10,12 @@ use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Clock, Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::{Manager, Options};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, MetaObject};
 use coxswain_manager::serve::Checks;
 use coxswain_sandbox::Sandbox;
 use coxswain_sandbox::faults::{Faults, Matcher};
 use jiff::Timestamp;
-use prometheus::Registry;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -53,7 +53,7 @@ async fn run(seed: u64) -> Vec<String> {
         .expect("a sandbox");
     let faults = Faults::new();
     let log = log_requests(&faults, &env.clock);
-    let (service, registry) = (faults.wrap(sandbox.service()), Registry::new());
+    let (service, registry) = (faults.wrap(sandbox.service()), Registry::new("coxswain"));
     let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
     let transport = transport.expect("unregistered metrics");
     let identity = election::identity("host", &env.rng);

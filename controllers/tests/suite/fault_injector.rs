@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::Clock;
+use coxswain_manager::metrics::Registry;
 use coxswain_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, WatchHold};
 use coxswain_sandbox::{ApiService, Lag};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, Method, Response};
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tower_service::Service as _;
@@ -124,7 +124,7 @@ impl FaultInjector {
 
     /// Returns a transport whose requests pass the faults.
     pub fn transport(&self, clock: &Clock) -> Transport {
-        let (service, registry) = (self.service.clone(), Registry::new());
+        let (service, registry) = (self.service.clone(), Registry::new("coxswain"));
         Transport::from_service(service, "sandbox", "test", clock, &registry).expect("unregistered metrics")
     }
 

@@ -10,10 +10,10 @@ use coxswain_manager::client::{Client, ClientError, Delete, Fence, ListQuery, Pa
 use coxswain_manager::controller::{self, Runnable};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource, Uid};
 use coxswain_sandbox::{Builder, Env as SandboxEnv, InternalController, Sandbox};
 use jiff::Timestamp;
-use prometheus::Registry;
 use prometheus::proto::MetricFamily;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -80,7 +80,7 @@ impl ApiFixture {
 
     /// Runs nodes on which pods become ready after `delay`.
     pub fn run_hollow_kubelet(&self, delay: Duration) {
-        let (transport, registry) = (self.direct_transport(), &Registry::new());
+        let (transport, registry) = (self.direct_transport(), &Registry::new("coxswain"));
         let caches = self.caches(&transport, "hollow-reader", registry);
         let how = controller::Options {
             workers: 4,
@@ -97,7 +97,7 @@ impl ApiFixture {
     }
 
     pub fn run_replicaset_controller(&self) {
-        let (transport, registry) = (self.direct_transport(), &Registry::new());
+        let (transport, registry) = (self.direct_transport(), &Registry::new("coxswain"));
         let caches = self.caches(&transport, "replica-reader", registry);
         let recorder = self.recorder(&transport, "replicas", registry);
         let metrics = Metrics::register(registry).expect("fresh series");
@@ -212,8 +212,13 @@ pub fn cached_bytes(registry: &Registry, plural: &str) -> f64 {
 }
 
 fn direct_transport(sandbox: &Sandbox, env: &Env) -> Transport {
-    let transport =
-        Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &Registry::new());
+    let transport = Transport::from_service(
+        sandbox.service(),
+        "sandbox",
+        "test",
+        &env.clock,
+        &Registry::new("coxswain"),
+    );
     transport.expect("unregistered metrics")
 }
 

@@ -33,10 +33,10 @@ use coxswain_manager::client::{
 use coxswain_manager::controller::Runnable;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource, Uid};
 use coxswain_sandbox::Sandbox;
 use coxswain_sandbox::faults::Effect;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -86,7 +86,7 @@ fn unstarted() -> Fixture {
         env: env.clone(),
         sandbox,
         api: api.clone(),
-        registry: Registry::new(),
+        registry: Registry::new("coxswain"),
         kinds: watch::Sender::new(Some(kinds)),
         refresh: Arc::default(),
         _tasks: tasks,

@@ -12,10 +12,10 @@ use coxswain_controllers::garbage_collector::discovery::Discovery;
 use coxswain_manager::cache::{Caches, Scope};
 use coxswain_manager::client::{Client, Delete, Patch};
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, MetaObject, Resource};
 use coxswain_sandbox::Sandbox;
 use jiff::Timestamp;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -43,7 +43,7 @@ async fn fixture(before: impl FnOnce(&FaultInjector)) -> Fixture {
 async fn fixture_with(crds: &[&str], before: impl FnOnce(&FaultInjector)) -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
-    let registry = Registry::new();
+    let registry = Registry::new("coxswain");
     let sandbox = Sandbox::builder()
         .env(coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1))
         .start()

@@ -16,10 +16,10 @@ use coxswain_manager::client::{
 };
 use coxswain_manager::controller::{self, Runnable as _};
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource, Uid};
 use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 use jiff::Timestamp;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -42,9 +42,14 @@ fn fixture(options: Options) -> Fixture {
         .expect("a sandbox");
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
-    let transport =
-        Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &Registry::new())
-            .expect("a transport");
+    let transport = Transport::from_service(
+        sandbox.service(),
+        "sandbox",
+        "test",
+        &env.clock,
+        &Registry::new("coxswain"),
+    )
+    .expect("a transport");
     Fixture {
         client: transport.unfenced("test", None),
         transport,
@@ -135,7 +140,7 @@ impl Fixture {
 
     /// Runs the controller in a term that does not end.
     fn host(&self) {
-        let registry = Registry::new();
+        let registry = Registry::new("coxswain");
         let caches = Caches::new(
             &self.env,
             Reader::clone(&self.client),

@@ -18,6 +18,7 @@ use coxswain_manager::client::{Fence, Transport};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Resource;
 use coxswain_manager::serve::Checks;
 use coxswain_sandbox::ApiService;
@@ -25,7 +26,6 @@ use coxswain_sandbox::faults::{FaultService, Faults, Gate, Matcher, RuleHandle, 
 use http::Request;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -197,7 +197,7 @@ impl Cluster {
         let env = Env::starting_at(self.env.clock.wall(), by.len() as u64, &tasks);
         env.clock.inject(Fault::Rate(rate));
         let link = Link::new(self.sandbox.service(), by, &self.shared);
-        let (service, registry) = (link.service.clone(), Registry::new());
+        let (service, registry) = (link.service.clone(), Registry::new("coxswain"));
         let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
         let transport = transport.expect("unregistered metrics");
         let options = Options {

@@ -25,9 +25,9 @@ use coxswain_manager::cache::{Caches, Scope};
 use coxswain_manager::client::{Delete, Fence, Patch};
 use coxswain_manager::controller::{QueueController, Runnable};
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Key;
 use coxswain_sandbox::faults::Effect;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +58,7 @@ async fn bare(kind: OwnerKind) -> Fixture {
     Fixture {
         base,
         kind,
-        registry: Registry::new(),
+        registry: Registry::new("coxswain"),
     }
 }
 

@@ -10,6 +10,7 @@ use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
 use coxswain_manager::client::{Client, ClientError, Delete, Patch, Propagation, ServiceAccounts, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, Options};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
 use coxswain_manager::serve::{Checks, Health, Probes};
 use coxswain_sandbox::faults::{Faults, Matcher, RecordedRequest};
@@ -18,7 +19,6 @@ use http::{HeaderValue, Request, header};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use kube::client::Body;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
@@ -146,8 +146,13 @@ impl Fixture {
         let mut api_service = sandbox.service();
         let tasks = TaskSet::new();
         let env = Env::starting_at(start, 7, &tasks);
-        let admin =
-            Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &Registry::new());
+        let admin = Transport::from_service(
+            sandbox.service(),
+            "sandbox",
+            "test",
+            &env.clock,
+            &Registry::new("coxswain"),
+        );
         let admin = admin.expect("a transport").unfenced("admin", None);
         for definition in api::crds() {
             let body = definition.to_string().into();
@@ -160,7 +165,7 @@ impl Fixture {
         let token = token["status"]["token"].as_str().expect("a token").to_owned();
         let faults = Faults::new();
         let log = audit(&faults, format!("Bearer {token}").try_into().expect("a header"));
-        let (registry, checks) = (Registry::new(), Checks::new());
+        let (registry, checks) = (Registry::new("coxswain"), Checks::new());
         let service = faults.wrap(api_service);
         let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
         let transport = transport.expect("unregistered metrics");

@@ -13,12 +13,12 @@ use coxswain_controllers::yielding::{KcmLease, YieldingController};
 use coxswain_manager::client::{Client, Delete, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource, Uid};
 use coxswain_manager::serve::{Checks, Health, Probes};
 use coxswain_sandbox::faults::{FaultService, Faults, Matcher, Refusal};
 use coxswain_sandbox::{ApiService, Sandbox};
 use jiff::Timestamp;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -106,7 +106,7 @@ fn fixture() -> Fixture {
         .expect("a sandbox");
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
-    let (registry, checks) = (Registry::new(), Checks::new());
+    let (registry, checks) = (Registry::new("coxswain"), Checks::new());
     let faults = Faults::new();
     let service = faults.wrap(sandbox.service());
     let transport = Transport::from_service(service.clone(), "sandbox", "test", &env.clock, &registry);
@@ -121,7 +121,7 @@ fn fixture() -> Fixture {
         "api.test",
         "test",
         &env.clock,
-        &Registry::new(),
+        &Registry::new("coxswain"),
     );
     Fixture {
         admin: admin.expect("a transport").unfenced("admin", None),

@@ -8,13 +8,13 @@ use std::time::Duration;
 use coxswain_manager::client::{Client, ListQuery, Patch, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::Manager;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Key;
 use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 use futures_util::TryStreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::CustomResourceExt as _;
-use prometheus::Registry;
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -95,7 +95,8 @@ impl Fixture {
         let service = sandbox.start().expect("a sandbox").service();
         let tasks = TaskSet::new();
         let env = Env::starting_at(now, 1, &tasks);
-        let transport = Transport::from_service(service, "sandbox", "external", &env.clock, &Registry::new());
+        let transport =
+            Transport::from_service(service, "sandbox", "external", &env.clock, &Registry::new("test"));
         let transport = transport.expect("a transport");
         let user = transport.unfenced("user", None);
         let store = Arc::new(FakeStore {

@@ -17,13 +17,8 @@ mod tests;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
-#[kube(
-    group = "demo.dev",
-    version = "v1",
-    kind = "Greeting",
-    namespaced,
-    status = "GreetingStatus"
-)]
+#[kube(group = "demo.dev", version = "v1", kind = "Greeting", namespaced)]
+#[kube(status = "GreetingStatus")]
 struct GreetingSpec {
     text: String,
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use coxswain_manager::client::{Client, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::Manager;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Key;
 use coxswain_sandbox::faults::{Faults, Matcher, Refusal};
 use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::CustomResourceExt as _;
-use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::{Greeting, GreetingSpec, controller};
@@ -32,7 +32,8 @@ impl Fixture {
         let (tasks, faults) = (TaskSet::new(), Faults::new());
         let env = Env::starting_at(now, 1, &tasks);
         let service = faults.wrap(sandbox.start().expect("a sandbox").service());
-        let transport = Transport::from_service(service, "sandbox", "greeter", &env.clock, &Registry::new());
+        let transport =
+            Transport::from_service(service, "sandbox", "greeter", &env.clock, &Registry::new("test"));
         let transport = transport.expect("a transport");
         let user = transport.unfenced("user", None);
         let of_manager = env.clone();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use coxswain_manager::client::{Client, ClientError, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::Manager;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Resource;
 use coxswain_manager::webhook::{AdmissionRequest, Operation, mutating_path, validating_path};
 use coxswain_sandbox::Sandbox;
@@ -13,7 +14,6 @@ use coxswain_tests::program::free_address;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Pod;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -152,7 +152,7 @@ async fn api_server_calls_the_webhooks_until_the_drain_ends() {
         "sandbox",
         "sidecar",
         &env.clock,
-        &Registry::new(),
+        &Registry::new("test"),
     );
     let transport = transport.expect("a transport");
     let user = transport.unfenced("user", None);

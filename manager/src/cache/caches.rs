@@ -5,8 +5,8 @@ use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::metrics::Registry;
 use futures_util::FutureExt as _;
-use prometheus::Registry;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 
@@ -83,7 +83,7 @@ impl Caches {
         scope: Scope,
         registry: &Registry,
     ) -> Result<Self, CacheError> {
-        let series = CacheMetrics::new(manager)?;
+        let series = CacheMetrics::new(manager, registry)?;
         let informers: Arc<InformerMap> = Arc::default();
         let scraped = Arc::clone(&informers);
         let stats = move || {

@@ -480,6 +480,7 @@ mod tests {
     use crate::cache::metrics::CacheMetrics;
     use crate::cache::store::Store;
     use crate::cache::wire;
+    use crate::metrics::Registry;
     use crate::object::Meta;
 
     /// A second projection.
@@ -502,7 +503,9 @@ mod tests {
 
     fn informer() -> Informer {
         let pods = Resource::namespaced("", "v1", "pods", "Pod");
-        let counters = CacheMetrics::new("").expect("metrics").counters(&pods);
+        let counters = CacheMetrics::new("", &Registry::new("test"))
+            .expect("metrics")
+            .counters(&pods);
         Informer::new(&pods, vec![String::new()], true, &Clock::system(), counters)
     }
 

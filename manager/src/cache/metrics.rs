@@ -9,6 +9,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{GaugeVec, IntCounter, IntCounterVec, IntGaugeVec, Opts};
 
+use crate::metrics::Registry;
 use crate::object::Resource;
 
 /// The labels besides `name`, which is the name of the manager.
@@ -98,8 +99,9 @@ pub(super) struct CacheCollector<F> {
 }
 
 impl CacheMetrics {
-    /// Returns the metrics of the caches of `manager`.
-    pub(super) fn new(manager: &str) -> prometheus::Result<Self> {
+    /// Returns the metrics of the caches of `manager`, named for `registry`.
+    pub(super) fn new(manager: &str, registry: &Registry) -> prometheus::Result<Self> {
+        let own = |name: &str| registry.prefixed(name);
         let opts = |name: &str, help: &str| Opts::new(name, help).const_label("name", manager);
         let gauge = |name: &str, help: &str| IntGaugeVec::new(opts(name, help), &LABELS);
         let counter = |name: &str, help: &str| IntCounterVec::new(opts(name, help), &LABELS);
@@ -113,42 +115,39 @@ impl CacheMetrics {
                 "informer_store_resource_version",
                 "[ALPHA] Last 15 digits of the resource version that the cache has reached.",
             )?,
-            objects: gauge(
-                "coxswain_cache_objects",
-                "[ALPHA] Number of objects in the cache.",
-            )?,
+            objects: gauge(&own("cache_objects"), "[ALPHA] Number of objects in the cache.")?,
             bytes: gauge(
-                "coxswain_cache_bytes",
+                &own("cache_bytes"),
                 "[ALPHA] Approximate memory size of the objects in the cache.",
             )?,
             undecodable: gauge(
-                "coxswain_cache_undecodable_objects",
+                &own("cache_undecodable_objects"),
                 "[ALPHA] Number of objects that could not be decoded.",
             )?,
             age: GaugeVec::new(
                 opts(
-                    "coxswain_cache_age_seconds",
+                    &own("cache_age_seconds"),
                     "[ALPHA] Time since the last event, bookmark or list of the cache.",
                 ),
                 &LABELS,
             )?,
             relists: IntCounterVec::new(
                 opts(
-                    "coxswain_cache_relists_total",
+                    &own("cache_relists_total"),
                     "[ALPHA] Number of attempted lists after the first one, by reason.",
                 ),
                 &[group, version, resource, "reason"],
             )?,
             idle_watches: counter(
-                "coxswain_cache_watches_silent_total",
+                &own("cache_watches_silent_total"),
                 "[ALPHA] Number of watches that were reopened because they received neither an event nor a bookmark.",
             )?,
             older_lists: counter(
-                "coxswain_cache_older_lists_total",
+                &own("cache_older_lists_total"),
                 "[ALPHA] Number of lists that were rejected because they were older than the cache.",
             )?,
             restores: counter(
-                "coxswain_cache_restarts_total",
+                &own("cache_restarts_total"),
                 "[ALPHA] Number of times that the cache was rebuilt because the store of the API server was restored from a backup.",
             )?,
             scraping: Arc::default(),

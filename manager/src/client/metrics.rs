@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use http::Method;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts};
 
 /// The metrics of one transport.
 #[derive(Debug)]

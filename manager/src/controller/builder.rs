@@ -5,9 +5,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::key_queue::KeyQueue;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
-use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts};
 
 /// The metrics of one controller. They are unregistered when this is dropped.
 #[derive(Debug)]

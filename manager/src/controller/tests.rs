@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use coxswain_sandbox::Sandbox;
 use coxswain_sandbox::faults::{Faults, Matcher, Refusal};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use prometheus::{Registry, TextEncoder};
+use prometheus::TextEncoder;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -67,12 +68,12 @@ impl Fixture {
     fn new() -> Self {
         let tasks = TaskSet::new();
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
-        let registry = Registry::new();
+        let registry = Registry::new("test");
         let api = Faults::new();
         api.on(Matcher::any()).refuse(Refusal::new(429).retry_after(2));
         let sandbox = Sandbox::builder().start().expect("a sandbox");
         let stub = api.wrap(sandbox.service());
-        let transport = Transport::from_service(stub, "stub", "test", &env.clock, &Registry::new());
+        let transport = Transport::from_service(stub, "stub", "test", &env.clock, &Registry::new("test"));
         Self {
             fence: Fence::new(env.clock.clone()),
             transport: transport.expect("a transport"),

@@ -10,8 +10,8 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use k8s_openapi::api::coordination::v1::Lease;
-use prometheus::Registry;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;

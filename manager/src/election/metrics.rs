@@ -1,6 +1,8 @@
 //! The `leader_election_*` metrics of client-go.
 
-use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts};
+
+use crate::metrics::Registry;
 
 #[derive(Debug)]
 pub(super) struct Metrics {

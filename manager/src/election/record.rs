@@ -12,10 +12,17 @@ use serde_json::{Map, Value, json};
 
 use crate::object::{Key, Version};
 
-/// Annotation with the identity and the term of the holder that released the Lease.
-pub const RELEASED_BY_ANNOTATION: &str = "coxswain.dev/released-by";
-/// Annotation with the highest resourceVersion written before the release, per resource.
-pub const WRITTEN_VERSIONS_ANNOTATION: &str = "coxswain.dev/written-versions";
+/// Returns the annotation with the identity and the term of the holder that released the Lease `name`.
+#[must_use]
+pub fn released_by_annotation(name: &str) -> String {
+    format!("{name}/released-by")
+}
+
+/// Returns the annotation with the highest resourceVersion written before the release of the Lease `name`, per resource.
+#[must_use]
+pub fn written_versions_annotation(name: &str) -> String {
+    format!("{name}/written-versions")
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Record(Value);
@@ -80,7 +87,7 @@ impl Record {
 
     /// Returns the identity that released the Lease, if it was the holder.
     pub(super) fn released_by(&self) -> Option<String> {
-        let proof: ReleasedBy = serde_json::from_str(self.annotation(RELEASED_BY_ANNOTATION)?).ok()?;
+        let proof: ReleasedBy = serde_json::from_str(self.annotation(released_by_annotation)?).ok()?;
         let orderly =
             self.holder().is_empty() && !proof.identity.is_empty() && proof.transitions == self.transitions();
         orderly.then_some(proof.identity)
@@ -88,7 +95,7 @@ impl Record {
 
     /// Returns the resourceVersions written before the release.
     pub(super) fn written_versions(&self) -> Option<BTreeMap<String, String>> {
-        serde_json::from_str(self.annotation(WRITTEN_VERSIONS_ANNOTATION)?).ok()
+        serde_json::from_str(self.annotation(written_versions_annotation)?).ok()
     }
 
     /// Returns a new Lease with this claim.
@@ -107,8 +114,8 @@ impl Record {
         let mut lease = self.0.clone();
         write(&mut lease, claim);
         if let Some(Value::Object(annotations)) = lease.pointer_mut("/metadata/annotations") {
-            annotations.remove(RELEASED_BY_ANNOTATION);
-            annotations.remove(WRITTEN_VERSIONS_ANNOTATION);
+            annotations.remove(&released_by_annotation(self.name()));
+            annotations.remove(&written_versions_annotation(self.name()));
         }
         lease
     }
@@ -126,11 +133,9 @@ impl Record {
         spec.insert("renewTime".to_owned(), json!(micro_time(now)));
         let metadata = section(&mut lease, "metadata");
         let annotations = map(metadata.entry("annotations").or_insert(Value::Null));
-        annotations.insert(RELEASED_BY_ANNOTATION.to_owned(), json!(json!(proof).to_string()));
-        annotations.insert(
-            WRITTEN_VERSIONS_ANNOTATION.to_owned(),
-            json!(json!(versions).to_string()),
-        );
+        let (proof, versions) = (json!(proof).to_string(), json!(versions).to_string());
+        annotations.insert(released_by_annotation(self.name()), json!(proof));
+        annotations.insert(written_versions_annotation(self.name()), json!(versions));
         lease
     }
 
@@ -145,8 +150,14 @@ impl Record {
         self.0.pointer(pointer).and_then(Value::as_i64)
     }
 
-    fn annotation(&self, name: &str) -> Option<&str> {
-        self.0.get("metadata")?.get("annotations")?.get(name)?.as_str()
+    fn name(&self) -> &str {
+        self.text("/metadata/name")
+    }
+
+    /// Returns an annotation, whose key depends on the name of the Lease.
+    fn annotation(&self, key: fn(&str) -> String) -> Option<&str> {
+        let annotations = self.0.get("metadata")?.get("annotations")?;
+        annotations.get(key(self.name()))?.as_str()
     }
 }
 
@@ -281,7 +292,7 @@ mod tests {
             json!({"metadata": "x", "spec": 1}),
             json!({"metadata": {"annotations": "x"}}),
             json!({"metadata": {"annotations": null}, "spec": null}),
-            json!({"metadata": {"annotations": {RELEASED_BY_ANNOTATION: "{"}}, "spec": {"leaseDurationSeconds": -1}}),
+            json!({"metadata": {"annotations": {"/released-by": "{"}}, "spec": {"leaseDurationSeconds": -1}}),
             json!({"spec": {"holderIdentity": 3, "leaseTransitions": "x", "acquireTime": "then"}}),
         ] {
             let record = Record::new(odd);

@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use futures_util::future::BoxFuture;
-use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::webhooks::Webhooks;
@@ -107,7 +107,7 @@ impl Manager {
             endpoints: None,
             certificate: None,
             webhooks: None,
-            registry: Registry::new(),
+            registry: Registry::new(name),
             controllers: Vec::new(),
             background: Vec::new(),
         }
@@ -210,7 +210,8 @@ impl ManagerBuilder {
         self
     }
 
-    /// Adds the metrics to this registry, for programs with metrics of their own.
+    /// Adds the metrics to this registry, for programs with metrics of their own. Defaults to a registry whose prefix is the
+    /// name of the manager.
     pub fn registry(self, registry: Registry) -> Self {
         Self { registry, ..self }
     }

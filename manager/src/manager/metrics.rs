@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::metrics::Registry;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
-use prometheus::{IntGaugeVec, Opts, Registry};
+use prometheus::{IntGaugeVec, Opts};
 
 use crate::controller::Runnable;
 
@@ -59,21 +60,21 @@ impl ControllerStates {
             )?,
             waiting: IntGaugeVec::new(
                 Opts::new(
-                    "coxswain_controller_waiting",
+                    registry.prefixed("controller_waiting"),
                     "[ALPHA] 1 while a controller waits for the caches it needs",
                 ),
                 &["name"],
             )?,
             yielding: IntGaugeVec::new(
                 Opts::new(
-                    "coxswain_controller_yielding",
+                    registry.prefixed("controller_yielding"),
                     "[ALPHA] 1 while a controller yields to another controller manager",
                 ),
                 &["name"],
             )?,
             max_per_object: IntGaugeVec::new(
                 Opts::new(
-                    "coxswain_controller_max_reconciles_per_object",
+                    registry.prefixed("controller_max_reconciles_per_object"),
                     "[ALPHA] Number of reconciles of the most reconciled object in the last full minute.",
                 ),
                 &["name"],

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use prometheus::Registry;
+use crate::metrics::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::RunError;

@@ -5,12 +5,11 @@
 
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use prometheus::core::{Collector, Desc};
 use prometheus::local::{LocalHistogram, LocalIntCounter};
 use prometheus::proto::MetricFamily;
-use prometheus::{
-    Gauge, Histogram, HistogramOpts, IntCounter, IntGauge, Opts, Registry, exponential_buckets,
-};
+use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, IntGauge, Opts, exponential_buckets};
 
 /// The metrics of one queue.
 #[derive(Clone, Debug)]
@@ -61,7 +60,7 @@ struct Scrape<F> {
 }
 
 impl Series {
-    pub(super) fn new(name: &str) -> prometheus::Result<Self> {
+    pub(super) fn new(name: &str, registry: &Registry) -> prometheus::Result<Self> {
         let opts = |metric: &str, help: &str| {
             Opts::new(format!("workqueue_{metric}"), format!("[BETA] {help}")).const_label("name", name)
         };
@@ -92,7 +91,7 @@ impl Series {
             ))?,
             oldest: Gauge::with_opts(
                 Opts::new(
-                    "coxswain_workqueue_oldest_item_seconds",
+                    registry.prefixed("workqueue_oldest_item_seconds"),
                     "[ALPHA] Time that the oldest item has waited in the workqueue, without items in backoff; 0 if it is \
                      empty.",
                 )

@@ -1,6 +1,8 @@
 //! The identity of a build: the page `/version` and the metric `kubernetes_build_info`.
 
-use prometheus::{IntGaugeVec, Opts, Registry};
+use prometheus::{IntGaugeVec, Opts};
+
+use crate::metrics::Registry;
 use serde_json::{Value, json};
 
 use super::endpoints::{Endpoints, json};
@@ -94,7 +96,7 @@ pub(super) mod tests {
 
     #[test]
     fn metric_and_document_carry_the_same_values() {
-        let registry = Registry::new();
+        let registry = Registry::new("test");
         BUILD.register(&registry).expect("a new metric");
         let families = registry.gather();
         let labels = families[0].get_metric()[0].get_label();

@@ -1,9 +1,10 @@
 //! Metrics of certificates: reads, with the names of controller-runtime's certwatcher, and the end of the validity.
 
+use crate::metrics::Registry;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kube::config::AuthInfo;
-use prometheus::{IntCounter, IntGaugeVec, Opts, Registry};
+use prometheus::{IntCounter, IntGaugeVec, Opts};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
@@ -36,7 +37,7 @@ impl CertificateMetrics {
         };
         let expiration = IntGaugeVec::new(
             Opts::new(
-                "coxswain_certificate_expiration_timestamp_seconds",
+                registry.prefixed("certificate_expiration_timestamp_seconds"),
                 "[ALPHA] End of the validity of the certificate in use, in seconds since the epoch. The earliest one if there \
                  are several.",
             ),
@@ -106,7 +107,7 @@ pub(crate) mod tests {
     /// Returns the year of the end of the validity; none without the series.
     pub(crate) fn year(registry: &Registry, usage: &str) -> Option<i16> {
         let families = registry.gather();
-        let is_named = |name: &str| name == "coxswain_certificate_expiration_timestamp_seconds";
+        let is_named = |name: &str| name == registry.prefixed("certificate_expiration_timestamp_seconds");
         let family = families.iter().find(|it| is_named(it.name()))?;
         let is_usage = |it: &&prometheus::proto::Metric| it.get_label()[0].value() == usage;
         let series = family.get_metric().iter().find(is_usage)?;
@@ -134,7 +135,7 @@ pub(crate) mod tests {
             (None, data(key), None),
             (Some("/nonexistent".to_owned()), None, None),
         ] {
-            let registry = Registry::new();
+            let registry = Registry::new("test");
             let metrics = CertificateMetrics::register(&registry).expect("registered");
             let auth = AuthInfo {
                 client_certificate: certificate,

@@ -8,6 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -16,8 +17,8 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
+use prometheus::TextEncoder;
 use prometheus::proto::MetricFamily;
-use prometheus::{Registry, TextEncoder};
 use serde_json::Value;
 
 use super::access::{Access, Authorized};
@@ -371,7 +372,13 @@ mod tests {
     fn endpoints() -> Endpoints {
         let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
         let access = Access::new(ALWAYS_ALLOW_PATHS).expect("valid paths");
-        Endpoints::new(&Checks::new(), Registry::new(), access.allow_loopback(), &clock).expect("metrics")
+        Endpoints::new(
+            &Checks::new(),
+            Registry::new("test"),
+            access.allow_loopback(),
+            &clock,
+        )
+        .expect("metrics")
     }
 
     fn echo() -> Endpoints {

@@ -9,11 +9,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::metrics::Registry;
 use http::StatusCode;
 use prometheus::core::Collector;
 use prometheus::process_collector::ProcessCollector;
 use prometheus::proto::MetricFamily;
-use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{IntCounterVec, IntGaugeVec, Opts};
 
 use super::checks::{Checks, Health, Probes};
 use super::connection::HttpResponse;
@@ -39,7 +40,7 @@ pub(super) struct Slis {
 
 impl Slis {
     pub(super) fn new() -> Result<Self, prometheus::Error> {
-        let registry = Registry::new();
+        let registry = Registry::new("test");
         let current = IntGaugeVec::new(
             Opts::new(
                 "kubernetes_healthcheck",

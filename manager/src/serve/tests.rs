@@ -4,13 +4,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{Empty, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use jiff::Timestamp;
-use prometheus::Registry;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
@@ -64,7 +64,7 @@ fn fixture() -> Fixture {
     let access = Access::new(ALWAYS_ALLOW_PATHS)
         .expect("valid paths")
         .allow_loopback();
-    let endpoints = Endpoints::new(&Checks::new(), Registry::new(), access, &env.clock)
+    let endpoints = Endpoints::new(&Checks::new(), Registry::new("test"), access, &env.clock)
         .expect("metrics")
         .mount("/slow", move |_| {
             let gone = gone.clone();

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use http::StatusCode;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts};
 
 #[derive(Clone, Debug)]
 pub(super) struct RequestMetrics {

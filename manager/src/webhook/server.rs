@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use prometheus::Registry;
+use crate::metrics::Registry;
 
 use super::certificates::Certificates;
 use super::handler::ReviewHandler;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE};
@@ -13,7 +14,7 @@ use http::{Method, Request, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use jiff::Timestamp;
-use prometheus::{Registry, TextEncoder};
+use prometheus::TextEncoder;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -45,7 +46,7 @@ fn fixture() -> Fixture {
     assert_eq!(validating_path(&BOATS), PATH);
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
-    let registry = Registry::new();
+    let registry = Registry::new("test");
     let go = Arc::new(Semaphore::new(0));
     let gate = go.clone();
     let hooks = Hooks::new().validating(&BOATS, move |request| {

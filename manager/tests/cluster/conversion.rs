@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fs;
 
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::serve::{CertificateMetrics, Checks};
 use coxswain_manager::webhook::{
     CONVERSION_PATH, Certificates, Conversion, ConversionError, Convertible, Hooks, Server, Source,
@@ -11,7 +12,6 @@ use coxswain_manager::webhook::{
 use coxswain_tests::{Cluster, Need, Test, test, time};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{ByteString, NamespaceResourceScope};
-use prometheus::Registry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -125,7 +125,7 @@ async fn objects_are_served_in_both_versions(c: Cluster) {
     let bundle = issued.cert.pem();
     fs::write(folder.path().join("tls.crt"), &bundle).expect("a file");
     fs::write(folder.path().join("tls.key"), issued.signing_key.serialize_pem()).expect("a file");
-    let (registry, tasks) = (Registry::new(), TaskSet::new());
+    let (registry, tasks) = (Registry::new("test"), TaskSet::new());
     let metrics = CertificateMetrics::register(&registry).expect("registered");
     let source = Source::Folder(folder.path().to_owned());
     let certificates = Certificates::new(source, &metrics, &Checks::new()).expect("a pair");

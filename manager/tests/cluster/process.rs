@@ -2,9 +2,10 @@
 
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_tests::{Cluster, time};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use prometheus::{Registry, TextEncoder};
+use prometheus::TextEncoder;
 
 /// A process. Dropping it simulates a crash.
 pub struct Process {
@@ -18,7 +19,7 @@ impl Process {
     pub async fn start(c: &Cluster) -> Self {
         let tasks = TaskSet::new();
         let env = Env::system(&tasks);
-        let registry = Registry::new();
+        let registry = Registry::new("test");
         let kubeconfig = Kubeconfig::read_from(c.kubeconfig()).expect("a kubeconfig");
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await

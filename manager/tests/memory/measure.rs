@@ -4,9 +4,9 @@ use allocation_counter::AllocationInfo;
 use coxswain_manager::cache::{Caches, Scope, Subscription};
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Interner, Meta, MetaObject, Object, Resource, Text, Version};
 use jiff::Timestamp;
-use prometheus::Registry;
 use serde::Deserialize;
 
 use super::pods::Pods;
@@ -72,7 +72,7 @@ pub fn measure<const PAGE: u32>(count: usize) -> Figures {
         .enable_all()
         .build()
         .expect("a runtime");
-    let (tasks, registry, server) = (TaskSet::new(), Registry::new(), Pods::new(count));
+    let (tasks, registry, server) = (TaskSet::new(), Registry::new("test"), Pods::new(count));
     let caches = runtime.block_on(async {
         let env = Env::system(&tasks);
         let transport = Transport::from_service(server.clone(), "pods", "test", &env.clock, &registry);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use coxswain_manager::backoff;
+use coxswain_manager::{backoff, metrics};
 use shuttle::future::{block_on, spawn, yield_now};
 
 use env::Env;

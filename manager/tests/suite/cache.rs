@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coxswain_manager::metrics::Registry;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use prometheus::Registry;
 use serde::{Deserialize, Deserializer};
 
 use coxswain_manager::cache::{Cache, Caches, Delta, Scope, Subscription};
@@ -76,7 +76,7 @@ fn fixture() -> Fixture {
 fn fixture_with(scope: Scope, seed: u64) -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, seed, &tasks);
-    let registry = Registry::new();
+    let registry = Registry::new("test");
     let sandbox = sandbox(seed);
     let server = Server::new(sandbox.service());
     let transport = Transport::from_service(server.service.clone(), "sandbox", "test", &env.clock, &registry)
@@ -156,7 +156,7 @@ impl Fixture {
     }
 
     fn relists(&self, reason: &str) -> i64 {
-        self.metric("coxswain_cache_relists_total", Some(reason))
+        self.metric("test_cache_relists_total", Some(reason))
     }
 }
 

@@ -14,9 +14,9 @@ mod typed;
 
 use coxswain_manager::client::{RateLimit, Transport};
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Resource;
 use jiff::Timestamp;
-use prometheus::Registry;
 
 use self::recorder::RecordingServer;
 
@@ -35,7 +35,7 @@ impl Fixture {
     fn new() -> Self {
         let tasks = TaskSet::new();
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
-        let registry = Registry::new();
+        let registry = Registry::new("test");
         let (server, transport) = RecordingServer::new(&env.clock, &registry);
         Self {
             env,

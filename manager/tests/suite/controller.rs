@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use coxswain_manager::metrics::Registry;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, PostParams};
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,7 @@ struct Fixture {
 fn start() -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
-    let registry = Registry::new();
+    let registry = Registry::new("test");
     let sandbox = Sandbox::builder()
         .env(coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 0))
         .start()

@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use coxswain_manager::metrics::Registry;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -117,9 +117,14 @@ impl Cluster {
             .env(SandboxEnv::starting_at(Timestamp::UNIX_EPOCH, 0))
             .start()
             .expect("a sandbox");
-        let transport =
-            Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &Registry::new())
-                .expect("a transport");
+        let transport = Transport::from_service(
+            sandbox.service(),
+            "sandbox",
+            "test",
+            &env.clock,
+            &Registry::new("test"),
+        )
+        .expect("a transport");
         let client = transport.unfenced("test", None);
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "work"}});
         let _: Value = client
@@ -169,7 +174,7 @@ impl Cluster {
         });
         let net = Network::new(self.sandbox.service(), self.clock.clone(), seed, on_write);
         prepare(&net);
-        let registry = Registry::new();
+        let registry = Registry::new("test");
         let transport = Transport::from_service(net.service(), "sandbox", "test", &env.clock, &registry)
             .expect("a transport");
         let elector = Elector::new(

@@ -52,7 +52,7 @@ fn dropped(fixture: &Fixture, reason: &str) -> u64 {
     let families = fixture.registry.gather();
     let family = families
         .iter()
-        .find(|it| it.name() == "coxswain_events_dropped_total");
+        .find(|it| it.name() == "test_events_dropped_total");
     let series = family
         .into_iter()
         .flat_map(prometheus::proto::MetricFamily::get_metric);
@@ -76,7 +76,7 @@ async fn all_reasons_of_dropped_events_are_exposed_at_0() {
         "unreachable",
     ] {
         let series =
-            format!("coxswain_events_dropped_total{{component=\"set-controller\",reason=\"{reason}\"}} 0\n");
+            format!("test_events_dropped_total{{component=\"set-controller\",reason=\"{reason}\"}} 0\n");
         assert!(text.contains(&series), "{series}{text}");
     }
 }

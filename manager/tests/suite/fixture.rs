@@ -4,11 +4,11 @@ use std::sync::Mutex;
 
 use coxswain_manager::client::{Client, Transport};
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
 use coxswain_sandbox::faults::{Effect, Faults, Matcher, RuleHandle};
 use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 use jiff::Timestamp;
-use prometheus::Registry;
 use serde_json::Value;
 
 const START: i64 = 1_800_000_000;
@@ -37,7 +37,7 @@ pub fn fixture() -> Fixture {
         .expect("a sandbox");
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
-    let registry = Registry::new();
+    let registry = Registry::new("test");
     let faults = Faults::new();
     let service = faults.wrap(sandbox.service());
     let transport =

@@ -18,11 +18,11 @@ use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::{Manager, ManagerError, Options};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Resource;
 use coxswain_manager::serve::Checks;
 use coxswain_sandbox::{ApiService, Sandbox};
 use jiff::Timestamp;
-use prometheus::Registry;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -91,7 +91,7 @@ impl Process {
     {
         let tasks = TaskSet::new();
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, identity.len() as u64, &tasks);
-        let registry = Registry::new();
+        let registry = Registry::new("test");
         let checks = Checks::new();
         let transport = Transport::from_service(service, "api.test", "test", &env.clock, &registry)
             .expect("fresh metrics");

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coxswain_manager::env::{Env, Fault, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Access, Checks, Endpoints, Server, Tls};
 use coxswain_tests::time;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -19,7 +20,6 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use jiff::Timestamp;
-use prometheus::Registry;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -50,7 +50,7 @@ async fn fixture_with(mount: impl FnOnce(Endpoints) -> Endpoints) -> Fixture {
 }
 
 async fn start(tls: Tls, mount: impl FnOnce(Endpoints) -> Endpoints) -> Fixture {
-    let (checks, registry) = (Checks::new(), Registry::new());
+    let (checks, registry) = (Checks::new(), Registry::new("test"));
     let local = "127.0.0.1:0".parse().expect("an address");
     let bound = Server::bind(local, tls).await.expect("a free port");
     let tasks = TaskSet::new();

@@ -5,11 +5,11 @@ use std::time::Duration;
 use coxswain_manager::cache::{Cache, Caches, Scope};
 use coxswain_manager::client::{Client, ClientError, Patch, Transport};
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, MetaObject, Resource};
 use coxswain_sandbox::Sandbox;
 use coxswain_sandbox::faults::{Faults, Matcher};
 use jiff::Timestamp;
-use prometheus::Registry;
 use serde_json::{Value, json};
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
@@ -32,7 +32,7 @@ fn fixture() -> Fixture {
         .expect("a sandbox");
     let faults = Faults::new();
     let service = faults.wrap(sandbox.service());
-    let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &Registry::new());
+    let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &Registry::new("test"));
     let transport = transport.expect("a transport");
     Fixture {
         client: transport.unfenced("test", None),
@@ -53,7 +53,7 @@ impl Fixture {
 
     fn caches(&self) -> Caches {
         let reader = self.transport.reader("reader", None);
-        Caches::new(&self.env, reader, Scope::default(), &Registry::new()).expect("caches")
+        Caches::new(&self.env, reader, Scope::default(), &Registry::new("test")).expect("caches")
     }
 }
 

@@ -10,6 +10,7 @@ use coxswain_manager::controller::{
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::EventType;
 use coxswain_manager::manager::{Manager, RunError};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Meta, MetadataOf, Object as _, Resource};
 use coxswain_manager::predicate::Predicate;
 use coxswain_manager::source::Trigger;
@@ -19,7 +20,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Secret};
 use kube::{CustomResource, CustomResourceExt as _, ResourceExt as _};
-use prometheus::Registry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -97,7 +97,8 @@ impl Fixture {
         let (tasks, faults) = (TaskSet::new(), Faults::new());
         let env = Env::starting_at(now, 1, &tasks);
         let service = faults.wrap(sandbox.start().expect("a sandbox").service());
-        let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &Registry::new());
+        let transport =
+            Transport::from_service(service, "sandbox", "test", &env.clock, &Registry::new("test"));
         let transport = transport.expect("a transport");
         Self {
             user: transport.unfenced("user", None),

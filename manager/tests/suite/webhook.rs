@@ -18,13 +18,14 @@ use coxswain_manager::client::{Client, Delete, Patch, Transport};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Env, Fault, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, MetaObject, Resource};
 use coxswain_manager::serve::{CertificateMetrics, Checks, Health, Probes, Tls};
 use coxswain_manager::webhook::{Certificates, ServiceCertificate, ServiceName, Source};
 use coxswain_sandbox::Sandbox;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
-use prometheus::{Registry, TextEncoder};
+use prometheus::TextEncoder;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::time_provider::TimeProvider;
@@ -109,8 +110,13 @@ fn bare() -> Cluster {
         .expect("a sandbox");
     let tasks = TaskSet::new();
     let env = Env::starting_at(start(), 9, &tasks);
-    let transport =
-        Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &Registry::new());
+    let transport = Transport::from_service(
+        sandbox.service(),
+        "sandbox",
+        "test",
+        &env.clock,
+        &Registry::new("test"),
+    );
     Cluster {
         client: transport.expect("a transport").unfenced("test", None),
         sandbox,
@@ -217,7 +223,7 @@ impl Cluster {
     fn replica(&self, identity: &str, elects: bool) -> Replica {
         let tasks = TaskSet::new();
         let env = Env::starting_at(self.env.clock.wall(), identity.len() as u64, &tasks);
-        let (registry, checks) = (Registry::new(), Checks::new());
+        let (registry, checks) = (Registry::new("test"), Checks::new());
         let faults = PlannedFaults::default();
         let api = faults.wrap(self.sandbox.service());
         let transport =

@@ -129,7 +129,7 @@ struct RunningManager {
 impl RunningManager {
     /// Starts a manager with all controllers.
     fn start(f: &Fixture) -> Self {
-        let (checks, registry) = (Checks::new(), Registry::new());
+        let (checks, registry) = (Checks::new(), Registry::new("coxswain"));
         let options = manager::Options::new("coxswain");
         let mut manager =
             Manager::new(&f.env, &registry, &checks, f.direct_transport(), options).expect("a manager");

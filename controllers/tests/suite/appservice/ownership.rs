@@ -284,7 +284,7 @@ async fn create_as_legacy_build(f: &Fixture, resource: &Resource, mut child: Val
         "sandbox",
         "coxswain",
         clock,
-        &Registry::new(),
+        &Registry::new("coxswain"),
     );
     let client = transport
         .expect("a transport")

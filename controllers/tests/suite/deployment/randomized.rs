@@ -57,7 +57,7 @@ impl Run {
     /// Starts a new process.
     fn start(&mut self) {
         let (env, tasks) = randomized::new_process(&self.fixture);
-        let registry = Registry::new();
+        let registry = Registry::new("coxswain");
         let reader = self.transport.reader("reader", None);
         let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
         let events = self.transport.unfenced("events", None);

@@ -44,7 +44,13 @@ impl Run {
         let rng = Rng::from_seed(seed);
         let audit = Audit::new(&env.clock);
         let (service, direct) = (sandbox.service(), sandbox.service());
-        let admin = Transport::from_service(direct.clone(), "sandbox", "test", &env.clock, &Registry::new());
+        let admin = Transport::from_service(
+            direct.clone(),
+            "sandbox",
+            "test",
+            &env.clock,
+            &Registry::new("coxswain"),
+        );
         let admin = admin.expect("unregistered metrics").unfenced("admin", None);
         let api = FaultInjector::new(service, direct, Rng::from_seed(seed ^ 0xabc), &audit);
         let run = Self {
@@ -76,7 +82,7 @@ impl Run {
             tasks: tasks.handle(),
             ..self.env.clone()
         };
-        let registry = Registry::new();
+        let registry = Registry::new("coxswain");
         let transport = self.api.transport(&env.clock);
         let reader = transport.reader("reader", None);
         let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");

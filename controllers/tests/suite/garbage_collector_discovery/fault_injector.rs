@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::Clock;
+use coxswain_manager::metrics::Registry;
 use coxswain_sandbox::ApiService;
 use coxswain_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, RuleHandle};
 use http::Request;
 use http::header::ACCEPT;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tower_service::Service as _;
 

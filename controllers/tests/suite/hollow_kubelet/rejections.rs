@@ -52,9 +52,10 @@ fn rejecting(options: Options, reject: Reject) -> (Fixture, Faults) {
             .expect("a transport")
     };
     let service = faults.wrap(sandbox.service());
-    let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &Registry::new());
+    let transport =
+        Transport::from_service(service, "sandbox", "test", &env.clock, &Registry::new("coxswain"));
     let fixture = Fixture {
-        client: around(&Registry::new()).unfenced("test", None),
+        client: around(&Registry::new("coxswain")).unfenced("test", None),
         transport: transport.expect("a transport"),
         env,
         options,
@@ -119,7 +120,11 @@ async fn rejected_requests_are_retried_with_backoff() {
 
 fn manager(fixture: &Fixture) -> Manager {
     let options = ManagerOptions::new("coxswain");
-    let (registry, checks, transport) = (Registry::new(), Checks::new(), fixture.transport.clone());
+    let (registry, checks, transport) = (
+        Registry::new("coxswain"),
+        Checks::new(),
+        fixture.transport.clone(),
+    );
     Manager::new(&fixture.env, &registry, &checks, transport, options).expect("a manager")
 }
 

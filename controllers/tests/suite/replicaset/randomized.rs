@@ -181,7 +181,7 @@ impl Run {
     /// Starts the controller in a new process.
     fn start(&mut self) {
         let (env, tasks) = randomized::new_process(&self.fixture);
-        self.fixture.registry = Registry::new();
+        self.fixture.registry = Registry::new("coxswain");
         let (controller, caches) = self.fixture.build_in(&env, Scope::default());
         randomized::run_controller(&env, caches, controller);
         self.controller = Some(tasks);

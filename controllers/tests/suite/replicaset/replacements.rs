@@ -99,7 +99,7 @@ async fn pods_failed_while_the_controller_was_down_are_replaced_in_one_burst() {
             f.set_pod_status(&pod, &status).await;
         }
         let f = Fixture {
-            registry: Registry::new(),
+            registry: Registry::new("coxswain"),
             ..f
         };
         f.start();
@@ -245,7 +245,7 @@ async fn new_process_starts_with_one_burst_of_replacements() {
             tasks: tasks.handle(),
             ..f.env.clone()
         };
-        f.registry = Registry::new();
+        f.registry = Registry::new("coxswain");
         f.api.reset();
         let (controller, _caches) = f.build_in(&env, Scope::default());
         let fence = Fence::new(env.clock.clone());

@@ -22,7 +22,7 @@ async fn create_replica_set(fixture: &Fixture, agent: &str) {
         "api.test",
         agent,
         clock,
-        &Registry::new(),
+        &Registry::new("coxswain"),
     );
     let client = transport.expect("a transport").unfenced("replicasets", None);
     let template = json!({"metadata": {"labels": {"app": "web"}},

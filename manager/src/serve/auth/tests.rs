@@ -7,12 +7,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use coxswain_sandbox::Sandbox;
 use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
 use futures_util::future::join_all;
 use http::Request;
 use jiff::Timestamp;
-use prometheus::Registry;
 use serde_json::{Value, json};
 
 use super::decision_cache::DECISIONS_MAX;
@@ -54,7 +54,7 @@ fn fixture(configure: impl FnOnce(&mut AuthenticationOptions)) -> Fixture {
     faults.on(Matcher::any()).decide(answer);
     let sandbox = Sandbox::builder().start().expect("a sandbox");
     let stub = faults.wrap(sandbox.service());
-    let transport = Transport::from_service(stub, "stub", "test", &env.clock, &Registry::new());
+    let transport = Transport::from_service(stub, "stub", "test", &env.clock, &Registry::new("test"));
     let client = transport
         .expect("a transport")
         .unfenced("authentication", Some(LIMIT));

@@ -28,7 +28,7 @@ pub struct CertificateFiles {
 /// For a server of your own, it is the certificate resolver of a [`Tls`](super::Tls):
 ///
 /// ```no_run
-/// # fn example(env: &coxswain_manager::env::Env, registry: &prometheus::Registry) -> Result<(), Box<dyn std::error::Error>> {
+/// # fn example(env: &coxswain_manager::env::Env, registry: &coxswain_manager::metrics::Registry) -> Result<(), Box<dyn std::error::Error>> {
 /// use std::sync::Arc;
 ///
 /// use coxswain_manager::serve::{CertificateFiles, CertificateMetrics, CertificateWatcher, Tls};

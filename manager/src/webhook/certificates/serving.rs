@@ -108,14 +108,14 @@ impl ResolvesServerCert for ServingCertificate {
 mod tests {
     use super::*;
 
-    use prometheus::Registry;
+    use crate::metrics::Registry;
 
     use crate::serve::certificate_metrics::tests::{expiring, year};
     use crate::webhook::certificates::key_pair::KeyPair;
 
     #[test]
     fn expiration_is_that_of_the_served_certificate() {
-        let registry = Registry::new();
+        let registry = Registry::new("test");
         let metrics = CertificateMetrics::register(&registry).expect("registered");
         let serving = ServingCertificate::new(metrics);
         serving.set_unavailable("no Secret");

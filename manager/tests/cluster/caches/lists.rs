@@ -74,10 +74,7 @@ async fn relist_without_changes_sends_no_delta(c: Cluster) {
     maps.relist();
     until("the second list is applied", || started() > first).await;
     assert_eq!(f.process.requests("LIST"), 2);
-    assert_eq!(
-        f.process.sum("coxswain_cache_relists_total", "reason=\"asked\""),
-        1
-    );
+    assert_eq!(f.process.sum("test_cache_relists_total", "reason=\"asked\""), 1);
     // The first delta is the next change.
     f.update("a", "other").await;
     assert_eq!(line(&mut changes).await, "Updated a");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::election::{Config, RELEASED_BY_ANNOTATION, WRITTEN_VERSIONS_ANNOTATION, identity};
+use coxswain_manager::election::{Config, identity, released_by_annotation, written_versions_annotation};
 use coxswain_tests::{Cluster, Test, fixtures, test};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -59,16 +59,17 @@ async fn released_lease_has_no_holder_and_names_the_last_one(c: Cluster) {
     // client-go also acquires a Lease without a holder and with a duration of one second immediately.
     assert_eq!(lease["spec"]["holderIdentity"], "");
     assert_eq!(lease["spec"]["leaseDurationSeconds"], 1);
+    let name = lease["metadata"]["name"].as_str().expect("a name");
     let annotation = |name: &str| -> Value {
         let text = lease["metadata"]["annotations"][name].as_str();
         serde_json::from_str(text.expect("an annotation")).expect("JSON")
     };
     assert_eq!(
-        annotation(RELEASED_BY_ANNOTATION),
+        annotation(&released_by_annotation(name)),
         json!({"identity": identity, "transitions": 0})
     );
     assert_eq!(
-        annotation(WRITTEN_VERSIONS_ANNOTATION),
+        annotation(&written_versions_annotation(name)),
         json!({"replicasets.apps": "12"})
     );
 }

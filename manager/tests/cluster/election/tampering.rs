@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::election::{RELEASED_BY_ANNOTATION, Takeover, WRITTEN_VERSIONS_ANNOTATION};
+use coxswain_manager::election::{Takeover, released_by_annotation, written_versions_annotation};
 use coxswain_tests::fixtures::MERGE;
 use coxswain_tests::{Cluster, Test, test};
 use futures_util::future::select;
@@ -105,13 +105,14 @@ async fn foreign_fields_of_the_lease_are_preserved(c: Cluster) {
     let released = candidate::read(&c, &ns).await;
     assert_foreign_fields(&released);
     assert_eq!(released["spec"]["holderIdentity"], "");
-    assert!(released["metadata"]["annotations"][RELEASED_BY_ANNOTATION].is_string());
+    let name = released["metadata"]["name"].as_str().expect("a name");
+    assert!(released["metadata"]["annotations"][released_by_annotation(name)].is_string());
 
     let mut b = Candidate::steady(&c, &ns).await;
     b.leads().await;
     let taken = candidate::read(&c, &ns).await;
     assert_foreign_fields(&taken);
-    for trace in [RELEASED_BY_ANNOTATION, WRITTEN_VERSIONS_ANNOTATION] {
-        assert!(taken["metadata"]["annotations"][trace].is_null(), "{taken:#}");
+    for trace in [released_by_annotation(name), written_versions_annotation(name)] {
+        assert!(taken["metadata"]["annotations"][&trace].is_null(), "{taken:#}");
     }
 }

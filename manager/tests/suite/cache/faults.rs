@@ -172,11 +172,11 @@ async fn idle_watch_is_reopened_without_missing_changes() {
     create(&f.sandbox, "a", "1").await;
     f.sleep(140).await;
     assert!(cache.is_empty());
-    assert!(f.metric("coxswain_cache_age_seconds", None) >= 140);
+    assert!(f.metric("test_cache_age_seconds", None) >= 140);
     f.equal(&cache, 15).await;
-    assert_eq!(f.metric("coxswain_cache_watches_silent_total", None), 1);
+    assert_eq!(f.metric("test_cache_watches_silent_total", None), 1);
     assert_eq!(f.server.count(Verb::List), 1, "no relist");
-    assert!(f.metric("coxswain_cache_age_seconds", None) < 1);
+    assert!(f.metric("test_cache_age_seconds", None) < 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -301,8 +301,8 @@ async fn older_list_is_rejected() {
         .await;
     assert_eq!(value(&cache, "a").as_deref(), Some("1"));
     assert!(cache.version().has_reached(&version));
-    assert_eq!(f.metric("coxswain_cache_older_lists_total", None), 2);
-    assert_eq!(f.metric("coxswain_cache_restarts_total", None), 0);
+    assert_eq!(f.metric("test_cache_older_lists_total", None), 2);
+    assert_eq!(f.metric("test_cache_restarts_total", None), 0);
     assert_eq!(cache.status(), Status::Synced);
 }
 
@@ -327,7 +327,7 @@ async fn restored_store_rebuilds_the_cache() {
         replay(&mut view, &mut subscription);
         let received: Vec<Arc<Map>> = view.into_values().collect();
         assert_eq!(shown(&received), expected, "subscribers received the changes");
-        assert_eq!(f.metric("coxswain_cache_restarts_total", None), 1);
+        assert_eq!(f.metric("test_cache_restarts_total", None), 1);
         set(&restored, "new", "2").await;
         f.within(5, "goes on", || value(&cache, "new").as_deref() == Some("2"))
             .await;
@@ -350,7 +350,7 @@ async fn idle_hour_only_reopens_watches() {
             .await
             .expect("created");
         f.sleep(10).await;
-        assert!(f.metric("coxswain_cache_age_seconds", None) <= 70);
+        assert!(f.metric("test_cache_age_seconds", None) <= 70);
     }
     let requests = f.server.log().split_off(before);
     assert!(requests.iter().all(|request| Verb::Watch.is(request)));

@@ -188,7 +188,7 @@ async fn undecodable_object_affects_only_the_projection_that_cannot_decode_it() 
     let invalid = |cache: &Cache<Keys>| cache.all()[0].data.contains_key("invalid");
     assert!(invalid(&keys));
     assert_eq!(keys.undecodable(), []);
-    assert_eq!(f.metric("coxswain_cache_undecodable_objects", None), 1);
+    assert_eq!(f.metric("test_cache_undecodable_objects", None), 1);
     maps.relist();
     f.within(1, "listed", || requests(&f) == (2, 2)).await;
     assert_eq!(maps.get(&key("a")), Lookup::Undecodable);
@@ -258,8 +258,14 @@ async fn position_is_that_of_all_projections_of_a_resource() {
 #[tokio::test(start_paused = true)]
 async fn registry_accepts_the_caches_of_one_manager_at_a_time() {
     let f = fixture();
-    let transport = Transport::from_service(f.sandbox.service(), "s", "t", &f.env.clock, &Registry::new())
-        .expect("a transport");
+    let transport = Transport::from_service(
+        f.sandbox.service(),
+        "s",
+        "t",
+        &f.env.clock,
+        &Registry::new("test"),
+    )
+    .expect("a transport");
     let again = || Caches::new(&f.env, transport.reader("c", None), Scope::default(), &f.registry);
     assert!(again().is_err());
     let Fixture {

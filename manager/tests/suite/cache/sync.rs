@@ -41,8 +41,8 @@ async fn objects_are_found_by_key_namespace_owner_and_label() {
     assert_eq!(names(cache.all()), ["a", "b", "c"]);
     assert_eq!((cache.len(), cache.includes_all()), (3, true));
     assert_eq!(cache.status(), Status::Synced);
-    assert_eq!(f.metric("coxswain_cache_objects", None), 3);
-    assert!(f.metric("coxswain_cache_bytes", None) > 300);
+    assert_eq!(f.metric("test_cache_objects", None), 3);
+    assert!(f.metric("test_cache_bytes", None) > 300);
 }
 
 #[tokio::test(start_paused = true)]

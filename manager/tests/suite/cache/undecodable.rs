@@ -28,10 +28,10 @@ async fn undecodable_object_does_not_fail_the_list() {
         (true, true)
     );
     assert_eq!(cache.undecodable(), [key("b")]);
-    assert_eq!(f.metric("coxswain_cache_undecodable_objects", None), 1);
+    assert_eq!(f.metric("test_cache_undecodable_objects", None), 1);
     patch(&f.sandbox, "b", valid()).await;
     f.within(1, "decoded", || value(&cache, "b").is_some()).await;
-    assert_eq!(f.metric("coxswain_cache_undecodable_objects", None), 0);
+    assert_eq!(f.metric("test_cache_undecodable_objects", None), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,11 +94,11 @@ async fn list_with_an_unidentified_item_deletes_nothing() {
         Some("1"),
         "it may be the unidentified item"
     );
-    assert_eq!(f.metric("coxswain_cache_undecodable_objects", None), 1);
+    assert_eq!(f.metric("test_cache_undecodable_objects", None), 1);
     f.server.heal();
     cache.relist();
     f.equal(&cache, 5).await;
-    assert_eq!(f.metric("coxswain_cache_undecodable_objects", None), 0);
+    assert_eq!(f.metric("test_cache_undecodable_objects", None), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use coxswain_manager::client::{ClientError, Transport};
 use coxswain_manager::env::Clock;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
 use coxswain_sandbox::{Sandbox, Server};
-use prometheus::Registry;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -20,7 +20,7 @@ async fn config(kubeconfig: &str) -> kube::Config {
 }
 
 fn connect(config: &kube::Config) -> Transport {
-    Transport::connect(config, "test", &Clock::system(), &Registry::new()).expect("a transport")
+    Transport::connect(config, "test", &Clock::system(), &Registry::new("test")).expect("a transport")
 }
 
 #[tokio::test]

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use coxswain_manager::client::{Client, ClientError, Fence, Patch, Transport};
 use coxswain_manager::env::{Clock, Fault};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Key;
 use coxswain_sandbox::Sandbox;
 use coxswain_sandbox::faults::{Faults, Matcher};
 use jiff::Timestamp;
-use prometheus::Registry;
 use serde_json::{Value, json};
 
 use super::MAPS;
@@ -38,8 +38,8 @@ fn fixture(connects: Duration, answers: Duration) -> Fixture {
     sent.on(Matcher::any()).reply(200, "{}");
     let sandbox = Sandbox::builder().start().expect("a sandbox");
     let far = connection.wrap(sent.wrap(sandbox.service()));
-    let transport =
-        Transport::from_service(far, "api.test", "test", &clock, &Registry::new()).expect("fresh metrics");
+    let transport = Transport::from_service(far, "api.test", "test", &clock, &Registry::new("test"))
+        .expect("fresh metrics");
     let fence = Fence::new(clock.clone());
     let term = fence.open(clock.mark(), TEN);
     let client = transport.reader("a", None).in_term(&fence, term);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::Clock;
+use coxswain_manager::metrics::Registry;
 use coxswain_sandbox::Sandbox;
 use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
 use http::Response;
-use prometheus::Registry;
 
 /// Answers with 200 and `{}` unless an answer is queued.
 pub struct RecordingServer {

@@ -2,10 +2,10 @@
 
 use coxswain_manager::client::{Patch, Transport};
 use coxswain_manager::env::Clock;
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
 use coxswain_tests::Log;
 use kube::config::AuthInfo;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;
 
@@ -75,7 +75,7 @@ async fn errors_do_not_contain_credentials() {
         config(at, plugin(&credential(r#"{"token":"hunter2"}"#), 1)),
         config(at, plugin(&credential(r#""hunter2""#), 0)),
     ] {
-        let connected = Transport::connect(&config, "test", &Clock::system(), &Registry::new());
+        let connected = Transport::connect(&config, "test", &Clock::system(), &Registry::new("test"));
         let error = connected.expect_err("an invalid configuration").to_string();
         assert!(!error.contains("hunter2"), "{error}");
         assert!(error.contains("127.0.0.1:1"), "{error}");
@@ -85,7 +85,7 @@ async fn errors_do_not_contain_credentials() {
 #[tokio::test]
 async fn password_in_the_server_url_is_redacted() {
     let config = config("https://me:hunter2@127.0.0.1:1", AuthInfo::default());
-    let registry = Registry::new();
+    let registry = Registry::new("test");
     let transport = Transport::connect(&config, "test", &Clock::system(), &registry).expect("a transport");
     let client = transport.reader("a", None);
     let secrets = Resource::namespaced("", "v1", "secrets", "Secret");

@@ -8,13 +8,13 @@ use coxswain_manager::client::{
     Transport,
 };
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
 use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
 use coxswain_sandbox::{Authorization, Env as SandboxEnv, Sandbox};
 use coxswain_tests::Log;
 use http::header;
 use jiff::Timestamp;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;
 
@@ -83,8 +83,9 @@ impl Fixture {
         let decided = Arc::clone(&state);
         faults.on(Matcher::any()).decide(move |it| decide(&decided, it));
         let service = faults.wrap(sandbox.service());
-        let transport = Transport::from_service(service, "api.test", "test", &env.clock, &Registry::new())
-            .expect("a transport");
+        let transport =
+            Transport::from_service(service, "api.test", "test", &env.clock, &Registry::new("test"))
+                .expect("a transport");
         let admin = transport.unfenced("admin", None);
         let accounts = ServiceAccounts::new(&env, admin.clone(), transport.clone(), "default");
         Self {

@@ -40,7 +40,7 @@ async fn tamper(cluster: &Cluster, case: usize) -> bool {
             let proof = json!({"identity": "earlier", "transitions": transitions}).to_string();
             cluster
                 .rewrite(json!({
-                    "metadata": {"annotations": {"coxswain.dev/released-by": proof}},
+                    "metadata": {"annotations": {"coxswain/released-by": proof}},
                     "spec": {"holderIdentity": "", "leaseTransitions": transitions},
                 }))
                 .await;

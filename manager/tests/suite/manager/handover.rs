@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use coxswain_manager::cache::{Cache, Lookup};
 use coxswain_manager::client::Delete;
-use coxswain_manager::election::{RELEASED_BY_ANNOTATION, WRITTEN_VERSIONS_ANNOTATION};
+use coxswain_manager::election::{released_by_annotation, written_versions_annotation};
 use coxswain_manager::object::{Key, MetaObject, Resource, Version};
 use coxswain_sandbox::Sandbox;
 use coxswain_sandbox::faults::{Faults, Matcher, Refusal};
@@ -27,7 +27,7 @@ async fn lease(sandbox: &Sandbox) -> Value {
 
 /// Returns the versions on a Lease.
 fn versions(lease: &Value) -> BTreeMap<String, String> {
-    let versions = lease["metadata"]["annotations"][WRITTEN_VERSIONS_ANNOTATION].as_str();
+    let versions = lease["metadata"]["annotations"][written_versions_annotation("coxswain")].as_str();
     serde_json::from_str(versions.expect("versions")).expect("JSON")
 }
 
@@ -125,7 +125,7 @@ async fn unclean_takeover_that_was_not_caught_up_is_not_released() {
     let lease = lease(&sandbox).await;
     assert_eq!(lease["spec"]["holderIdentity"], "b", "released");
     assert_eq!(
-        lease["metadata"]["annotations"][RELEASED_BY_ANNOTATION],
+        lease["metadata"]["annotations"][released_by_annotation("coxswain")],
         Value::Null
     );
 }

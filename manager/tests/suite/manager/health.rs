@@ -88,7 +88,7 @@ async fn controller_waiting_for_its_crd_is_ready_with_a_note() {
         "{named:?}"
     );
     assert_eq!(
-        metric(&running, r#"coxswain_controller_waiting{name="probe"}"#),
+        metric(&running, r#"test_controller_waiting{name="probe"}"#),
         Some(1.0)
     );
 
@@ -188,7 +188,7 @@ async fn metrics_report_reconciles_of_the_most_reconciled_object() {
     add_requester(&mut process, RequestVerb::Get);
     let running = process.run(None);
     running.env.clock.sleep(150 * SECOND).await;
-    let series = r#"coxswain_controller_max_reconciles_per_object{name="requester"}"#;
+    let series = r#"test_controller_max_reconciles_per_object{name="requester"}"#;
     assert_eq!(metric(&running, series), Some(60.0), "one per second and object");
     running.stop().await.expect("an orderly shutdown");
 }

@@ -1,6 +1,8 @@
 //! The metrics of a queue.
 
-use prometheus::{Registry, TextEncoder};
+use prometheus::TextEncoder;
+
+use coxswain_manager::metrics::Registry;
 
 use super::{env, ms};
 use coxswain_manager::queue::{Queue, default_limiter};
@@ -20,12 +22,12 @@ fn scrape(registry: &Registry, name: &str) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn all_metrics_are_exposed_at_0_with_the_buckets_of_kcm() {
     let (env, _tasks) = env();
-    let registry = Registry::new();
+    let registry = Registry::new("test");
     let _queue: Queue<u32> = Queue::named(&env, "deployment", &registry, default_limiter()).expect("a queue");
     assert_eq!(
         scrape(&registry, "deployment"),
         [
-            "coxswain_oldest_item_seconds 0",
+            "test_oldest_item_seconds 0",
             "adds_total 0",
             "depth 0",
             "longest_running_processor_seconds 0",
@@ -62,7 +64,7 @@ async fn all_metrics_are_exposed_at_0_with_the_buckets_of_kcm() {
 #[tokio::test(start_paused = true)]
 async fn metrics_count_adds_depth_durations_and_retries() {
     let (env, _tasks) = env();
-    let registry = Registry::new();
+    let registry = Registry::new("test");
     let queue = Queue::named(&env, "a", &registry, default_limiter()).expect("a queue");
     let value = |metric: &str| {
         let prefix = format!("{metric} ");
@@ -134,11 +136,11 @@ async fn metrics_count_adds_depth_durations_and_retries() {
 #[tokio::test(start_paused = true)]
 async fn oldest_item_is_the_longest_waiting_one() {
     let (env, _tasks) = env();
-    let registry = Registry::new();
+    let registry = Registry::new("test");
     let queue = Queue::named(&env, "a", &registry, default_limiter()).expect("a queue");
     let oldest = || {
         let samples = scrape(&registry, "a");
-        let sample = { samples.iter() }.find_map(|it| it.strip_prefix("coxswain_oldest_item_seconds "));
+        let sample = { samples.iter() }.find_map(|it| it.strip_prefix("test_oldest_item_seconds "));
         sample.expect("a sample").to_owned()
     };
     queue.add_after(1, ms(1000));
@@ -163,7 +165,7 @@ async fn oldest_item_is_the_longest_waiting_one() {
 #[tokio::test(start_paused = true)]
 async fn name_is_in_use_while_its_queue_exists() {
     let (env, _tasks) = env();
-    let registry = Registry::new();
+    let registry = Registry::new("test");
     let build = |name| Queue::<u32>::named(&env, name, &registry, default_limiter());
     let (a, _b) = (build("a").expect("a queue"), build("b").expect("a queue"));
     assert_eq!(
@@ -186,7 +188,7 @@ async fn name_is_in_use_while_its_queue_exists() {
 #[tokio::test(start_paused = true)]
 async fn replaced_queue_is_empty_and_continues_the_metrics() {
     let (env, _tasks) = env();
-    let registry = Registry::new();
+    let registry = Registry::new("test");
     let old = Queue::named(&env, "a", &registry, default_limiter()).expect("a queue");
     for item in [1, 2] {
         old.add(item);
@@ -221,7 +223,7 @@ async fn replaced_queue_is_empty_and_continues_the_metrics() {
 #[tokio::test(start_paused = true)]
 async fn help_texts_state_the_stability_level() {
     let (env, _tasks) = env();
-    let registry = Registry::new();
+    let registry = Registry::new("test");
     let _queue: Queue<u32> = Queue::named(&env, "a", &registry, default_limiter()).expect("a queue");
     assert!(registry.gather().iter().all(|family| family.help().starts_with(
         if family.name().starts_with("workqueue_") {

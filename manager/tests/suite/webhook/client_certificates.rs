@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::serve::{Checks, Tls};
 use coxswain_manager::webhook::{Certificates, Source, WebhookError};
-use prometheus::Registry;
 use rcgen::{CertifiedKey, KeyPair};
 use rustls::ClientConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
@@ -15,7 +15,7 @@ use super::{HOST, connector, metrics};
 
 fn verifying(folder: &Folder) -> Result<Certificates, WebhookError> {
     let source = Source::Folder(folder.0.clone());
-    let certificates = Certificates::new(source, &metrics(&Registry::new()), &Checks::new());
+    let certificates = Certificates::new(source, &metrics(&Registry::new("test")), &Checks::new());
     certificates
         .expect("a pair")
         .verifying_clients(&folder.0.join("clients.crt"))

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, Options};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::serve::{Checks, Health, Probes};
 use coxswain_manager::webhook::{Certificates, Source, WebhookError};
-use prometheus::Registry;
 
 use super::{HOST, SECOND, bare, handshake, metrics, start};
 
@@ -44,7 +44,7 @@ impl Folder {
 
 fn load_error(folder: &Path) -> String {
     let source = Source::Folder(folder.to_owned());
-    match Certificates::new(source, &metrics(&Registry::new()), &Checks::new()) {
+    match Certificates::new(source, &metrics(&Registry::new("test")), &Checks::new()) {
         Err(error @ WebhookError::Tls(_)) => error.to_string(),
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("accepted"),
@@ -70,7 +70,7 @@ fn invalid_certificate_files_are_a_startup_error() {
 async fn changed_files_are_served_unless_invalid() {
     let folder = folder("changes");
     let cluster = bare();
-    let (registry, checks) = (Registry::new(), Checks::new());
+    let (registry, checks) = (Registry::new("test"), Checks::new());
     let tasks = TaskSet::new();
     let env = Env::starting_at(start(), 1, &tasks);
     let transport = Transport::from_service(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use coxswain_manager::client::Cause;
 use coxswain_manager::env::{Env, Fault, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Resource;
 use coxswain_manager::serve::Checks;
 use coxswain_manager::webhook::{
@@ -18,7 +19,6 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use jiff::Timestamp;
-use prometheus::Registry;
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -43,7 +43,7 @@ pub struct Fixture {
 pub async fn fixture(test: &str, hooks: Hooks) -> Fixture {
     let folder = folder(test);
     let bundle = folder.pair();
-    let registry = Registry::new();
+    let registry = Registry::new("test");
     let certificates = Certificates::new(
         Source::Folder(folder.0.clone()),
         &metrics(&registry),
@@ -281,7 +281,7 @@ async fn port_in_use_is_reported() {
     let fixture = fixture("in-use", Hooks::new()).await;
     let folder = folder("in-use-too");
     folder.pair();
-    let registry = Registry::new();
+    let registry = Registry::new("test");
     let certificates = Certificates::new(
         Source::Folder(folder.0.clone()),
         &metrics(&registry),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use coxswain_manager::client::{Cause, Client, ClientError, Delete, Patch, Transport};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, MetaObject, Resource};
 use coxswain_manager::webhook::{
     AdmissionRequest, Defaulter, Denial, Hooks, Validator, mutating_path, validating_path,
@@ -10,7 +11,6 @@ use coxswain_manager::webhook::{
 use coxswain_sandbox::Sandbox;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use prometheus::Registry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -152,7 +152,7 @@ async fn cluster(test: &str) -> (Fixture, Client) {
         "sandbox",
         "test",
         &fixture.env.clock,
-        &Registry::new(),
+        &Registry::new("test"),
     );
     let client = transport.expect("a transport").unfenced("test", None);
     let boats = Resource::of::<Boat>();

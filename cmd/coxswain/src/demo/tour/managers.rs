@@ -8,10 +8,10 @@ use std::ffi::OsString;
 use coxswain_config::{Config, KnownController, Parsed};
 use coxswain_manager::client::{Client, Transport};
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
 use coxswain_manager::serve::Checks;
 use coxswain_sandbox::Sandbox;
-use prometheus::Registry;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,7 @@ impl Managers {
             return Err(TourError::NoLeader);
         };
         let sandbox = Sandbox::builder().start().map_err(SandboxError::Start)?;
-        let transport = transport(&sandbox, env, &Registry::new())?;
+        let transport = transport(&sandbox, env, &Registry::new("coxswain"))?;
         create_crds(&transport).await?;
         let mut managers = Self {
             env: env.clone(),
@@ -83,7 +83,7 @@ impl Managers {
             tasks: tasks.handle(),
             ..self.env.clone()
         };
-        let registry = Registry::new();
+        let registry = Registry::new("coxswain");
         let transport = transport(&self.sandbox, &env, &registry)?;
         let transports = Transports {
             controllers: transport.clone(),

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Clock, Rng};
+use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Resource;
 use coxswain_sandbox::ApiService;
 use coxswain_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, Refusal};
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
-use prometheus::Registry;
 use serde_json::{Value, json};
 use tower_service::Service as _;
 
@@ -96,7 +96,7 @@ impl FaultInjector {
     }
 
     pub fn transport(&self, clock: &Clock) -> Transport {
-        let (service, registry) = (self.service.clone(), Registry::new());
+        let (service, registry) = (self.service.clone(), Registry::new("coxswain"));
         Transport::from_service(service, "sandbox", "test", clock, &registry).expect("unregistered metrics")
     }
 

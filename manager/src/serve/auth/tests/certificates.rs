@@ -182,8 +182,13 @@ async fn published_cas_are_followed_and_malformed_ones_ignored() {
     let now: Timestamp = "2026-02-03T04:05:06Z".parse().expect("a time");
     let env = Env::starting_at(now, 7, &tasks);
     let sandbox = coxswain_sandbox::Sandbox::builder().start().expect("a sandbox");
-    let transport =
-        Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &Registry::new());
+    let transport = Transport::from_service(
+        sandbox.service(),
+        "sandbox",
+        "test",
+        &env.clock,
+        &Registry::new("test"),
+    );
     let client = transport.expect("a transport").unfenced("authentication", None);
     let options = AuthenticationOptions {
         token_ttl: TTL,

@@ -3,8 +3,8 @@ use super::*;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use jiff::Timestamp;
-use prometheus::Registry;
 
 use crate::env::TaskSet;
 use crate::serve::certificate_metrics::tests::{expiring, year};
@@ -74,7 +74,7 @@ async fn changed_files_are_reloaded_and_unusable_ones_ignored() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = write(folder.path(), "tls", &["old.example"]);
     let certificates = ServingCertificates::from_files(files.clone()).expect("a pair");
-    let (tasks, registry) = (TaskSet::new(), Registry::new());
+    let (tasks, registry) = (TaskSet::new(), Registry::new("test"));
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
     let metrics = CertificateMetrics::register(&registry).expect("registered");
     certificates.watch(&env, &metrics);
@@ -114,7 +114,7 @@ async fn expiration_is_the_earliest_of_all_served_certificates() {
     let certificates = ServingCertificates::from_files(default).expect("a pair");
     let certificates = certificates.with_sni(sni("one", 2042)).expect("a pair");
     let certificates = certificates.with_sni(sni("two", 2044)).expect("a pair");
-    let (tasks, registry) = (TaskSet::new(), Registry::new());
+    let (tasks, registry) = (TaskSet::new(), Registry::new("test"));
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
     let metrics = CertificateMetrics::register(&registry).expect("registered");
     assert_eq!(year(&registry, "serving"), None);
