@@ -31,12 +31,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::client::{ClientError, Term, UNCONDITIONAL_WRITE_TIMEOUT};
-use crate::env::Rng;
 
 /// The configuration of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The identity of this process. It must be unique, also among earlier processes of the same pod: see [`identity`].
+    /// The identity of this process. It must be unique, also among earlier processes of the same pod: see [`identity`](crate::manager::identity()).
     pub identity: String,
     /// The namespace of the Lease.
     pub namespace: String,
@@ -158,22 +157,6 @@ pub struct Release {
 #[error("failed to release the lease, it will expire: {0}")]
 pub struct ReleaseError(#[source] pub ClientError);
 
-/// Returns a unique identity: the hostname and a random UUID.
-#[must_use]
-pub fn identity(hostname: &str, rng: &Rng) -> String {
-    // Version 4, variant 1.
-    let high = rng.number() & !0xf000 | 0x4000;
-    let low = rng.number() & !(0b11 << 62) | 0b10 << 62;
-    format!(
-        "{hostname}_{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-        high >> 32,
-        high >> 16 & 0xffff,
-        high & 0xffff,
-        low >> 48,
-        low & 0xffff_ffff_ffff,
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,18 +205,5 @@ mod tests {
                 "{lease} {renew} {retry}"
             );
         }
-    }
-
-    #[test]
-    fn identity_is_hostname_and_uuid() {
-        let rng = Rng::from_seed(1);
-        let one = identity("host-0", &rng);
-        let (host, uuid) = one.split_once('_').expect("two parts");
-        assert_eq!((host, uuid.len()), ("host-0", 36));
-        let parts: Vec<_> = uuid.split('-').map(str::len).collect();
-        assert_eq!(parts, [8, 4, 4, 4, 12]);
-        assert_eq!(&uuid[14..15], "4");
-        assert!("89ab".contains(&uuid[19..20]), "{uuid}");
-        assert_ne!(one, identity("host-0", &rng));
     }
 }

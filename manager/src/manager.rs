@@ -9,7 +9,10 @@
 
 mod builder;
 mod control;
+mod endpoints;
 mod health;
+mod identity;
+mod instance;
 mod metrics;
 mod process;
 mod run;
@@ -17,6 +20,10 @@ mod term;
 mod webhooks;
 
 pub use builder::{ManagerBuilder, RunError};
+pub use control::ControlRuntime;
+pub use identity::identity;
+pub use instance::Instance;
+pub use process::Process;
 
 use std::fmt;
 use std::sync::Arc;

@@ -4,10 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use coxswain_manager::client::ConnectError;
-use coxswain_manager::controller::ControllerError;
-use coxswain_manager::election::ElectionError;
-use coxswain_manager::events::RecorderError;
-use coxswain_manager::manager::{BuildError, ManagerError};
+use coxswain_manager::manager::RunError;
 use coxswain_manager::serve::{AuthorityError, AuthorityOption, CertificateFiles, ServeError, TlsError};
 use coxswain_manager::webhook::WebhookError;
 
@@ -39,24 +36,14 @@ pub(crate) enum ProcessError {
     Connect(#[from] ConnectError),
     #[error(transparent)]
     Traces(#[from] TracesError),
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    #[error(transparent)]
-    Election(#[from] ElectionError),
-    #[error(transparent)]
-    Controller(#[from] ControllerError),
-    #[error(transparent)]
-    Events(#[from] RecorderError),
     #[error("cannot register the metrics of the process: {0}")]
     Metrics(#[from] prometheus::Error),
+    /// The manager cannot be built.
     #[error(transparent)]
-    Manager(#[from] ManagerError),
-    #[error("the health and metrics endpoints failed: {0}")]
-    EndpointsFailed(String),
-    #[error("the webhook server failed: {0}")]
-    WebhooksFailed(String),
-    #[error("stopped immediately by a second signal")]
-    SecondSignal,
+    Build(RunError),
+    /// The running manager has failed.
+    #[error(transparent)]
+    Run(RunError),
 }
 
 /// The flags that name the files of a certificate and its private key.
@@ -113,27 +100,9 @@ impl ProcessError {
         Self::flags(error, advice)
     }
 
-    /// An error of the certificate of webhooks.
-    pub(crate) fn webhook_certificate(error: WebhookError) -> Self {
-        let advice =
-            "--webhook-cert-dir must name a directory with a certificate, tls.crt, and its key, tls.key";
-        Self::flags(error, advice)
-    }
-
-    /// An error of the CAs of the clients of webhooks.
-    pub(crate) fn webhook_client_ca(error: WebhookError) -> Self {
-        Self::flags(
-            error,
-            "--webhook-client-ca-file must name a PEM file of CA certificates",
-        )
-    }
-
     /// Whether nothing was started yet: the error is then printed like one of the command line.
     pub(crate) fn is_before_start(&self) -> bool {
-        !matches!(
-            self,
-            Self::Manager(_) | Self::EndpointsFailed(_) | Self::WebhooksFailed(_) | Self::SecondSignal
-        )
+        !matches!(self, Self::Run(_))
     }
 }
 
@@ -172,14 +141,20 @@ impl From<AuthorityError> for ProcessError {
     }
 }
 
-/// The port of webhooks. Other errors are [`ProcessError::webhook_certificate`] and [`ProcessError::webhook_client_ca`].
-impl From<WebhookError> for ProcessError {
-    fn from(error: WebhookError) -> Self {
-        match error {
-            WebhookError::Bind { .. } => Self::flags(error, "choose another port with --webhook-port"),
-            WebhookError::Metrics(error) => error.into(),
-            error @ WebhookError::Tls(_) => Self::webhook_certificate(error),
-        }
+/// Errors while the manager is built.
+impl From<RunError> for ProcessError {
+    fn from(error: RunError) -> Self {
+        let advice = match &error {
+            RunError::Webhook(WebhookError::Bind { .. }) => "choose another port with --webhook-port",
+            RunError::Webhook(WebhookError::Tls(TlsError::ClientCa { .. })) => {
+                "--webhook-client-ca-file must name a PEM file of CA certificates"
+            }
+            RunError::Webhook(WebhookError::Tls(_)) => {
+                "--webhook-cert-dir must name a directory with a certificate, tls.crt, and its key, tls.key"
+            }
+            _ => return Self::Build(error),
+        };
+        Self::flags(error, advice)
     }
 }
 
@@ -234,7 +209,7 @@ mod tests {
                 "another port with --secure-port, or another address with --bind-address",
             ),
             (
-                webhooks.into(),
+                RunError::Webhook(webhooks).into(),
                 "cannot listen for webhooks on",
                 "; choose another port with --webhook-port",
             ),
@@ -254,7 +229,7 @@ mod tests {
                 "a PEM file of CA certificates",
             ),
             (
-                ProcessError::webhook_client_ca(client_ca.into()),
+                RunError::Webhook(client_ca.into()).into(),
                 "invalid client CA file /a: bad; --webhook-client-ca-file must name",
                 "a PEM file of CA certificates",
             ),

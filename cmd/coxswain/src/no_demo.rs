@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 
 use coxswain_config::{KnownController, Sandbox as Flags};
 use coxswain_manager::env::{Clock, Env};
+use coxswain_manager::manager::Process;
 use coxswain_manager::metrics::Registry;
 
-use crate::instance::Transports;
 use crate::log::Output;
 
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ impl Embedded {
         ready(Err(SandboxError::NotBuilt))
     }
 
-    pub(crate) fn transports(&self) -> Transports {
+    pub(crate) fn process(&self, _: &Env, _: &Env) -> Process {
         match *self {}
     }
 

@@ -22,14 +22,11 @@ use crate::error::{CertificateFlags, ProcessError};
 /// The rate limit of reviews, apart from those of controllers: clients of the endpoints cause them.
 const REVIEW_LIMIT: RateLimit = RateLimit { qps: 20.0, burst: 40 };
 
-/// A bound port and its certificates.
-pub(crate) struct HttpsPort {
-    pub(crate) server: Server,
-    pub(crate) certificates: ServingCertificates,
-}
-
-/// Binds the port; none if it is disabled.
-pub(crate) async fn bind(config: &Config) -> Result<Option<HttpsPort>, ProcessError> {
+/// Binds the port in `env`; none if it is disabled.
+pub(crate) async fn bind(
+    config: &Config,
+    env: &Env,
+) -> Result<Option<(Server, ServingCertificates)>, ProcessError> {
     let Serving {
         listen,
         certificate,
@@ -66,10 +63,9 @@ pub(crate) async fn bind(config: &Config) -> Result<Option<HttpsPort>, ProcessEr
         // A browser would ask for a certificate, which the sandbox does not use.
         request_client_certificates: config.sandbox.is_none(),
     })?;
-    Ok(Some(HttpsPort {
-        server: Server::bind(address, tls).await?,
-        certificates,
-    }))
+    // The listener belongs to the runtime on which it is bound.
+    let bound = env.tasks.spawn(Server::bind(address, tls)).await;
+    Ok(Some((bound.map_err(io::Error::other)??, certificates)))
 }
 
 fn certificate_files(files: &coxswain_config::CertificateFiles) -> CertificateFiles {
@@ -90,9 +86,6 @@ pub(crate) async fn access(
     let access = Access::new(allowed.map(String::as_str).chain([status::PAGE_PATH]))?;
     if config.sandbox.is_some() {
         return Ok(access.allow_loopback());
-    }
-    if config.serving.listen.is_none() {
-        return Ok(access);
     }
     let (authentication, authorization) = (&config.authentication, &config.authorization);
     let token_reviews = review_client(

@@ -6,13 +6,10 @@ use std::time::Duration;
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::registry::{self, EnabledBy, Settings};
 use coxswain_manager::client::{Delete, RateLimit, Transport};
-use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Clock, Env, TaskSet};
-use coxswain_manager::events::Recorder;
-use coxswain_manager::manager::{Manager, Options};
+use coxswain_manager::manager::{Manager, Process};
 use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, MetaObject};
-use coxswain_manager::serve::Checks;
 use coxswain_sandbox::Sandbox;
 use coxswain_sandbox::faults::{Faults, Matcher};
 use jiff::Timestamp;
@@ -56,26 +53,15 @@ async fn run(seed: u64) -> Vec<String> {
     let (service, registry) = (faults.wrap(sandbox.service()), Registry::new("coxswain"));
     let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
     let transport = transport.expect("unregistered metrics");
-    let identity = election::identity("host", &env.rng);
-    let options = Options {
-        limit: Some(RateLimit { qps: 20.0, burst: 30 }),
-        start_interval: Duration::from_secs(1),
-        shutdown_timeout: Some(Duration::from_secs(10)),
-        instance: identity.clone(),
-        ..Options::new("coxswain")
-    };
     let admin = transport.unfenced("admin", None);
-    let mut manager =
-        Manager::new(&env, &registry, &Checks::new(), transport.clone(), options).expect("a manager");
-    let events = transport.unfenced("events", None);
-    let recorder = Recorder::start(&env, events, "coxswain", &identity, &registry).expect("a recorder");
-    let elector = Elector::new(
-        &env,
-        transport.unfenced("leader-election", None),
-        manager.fence().clone(),
-        election::Config::new("kube-system", "coxswain", identity.clone()),
-        &registry,
-    );
+    let builder = Manager::builder("coxswain")
+        .registry(registry)
+        .rate_limit(Some(RateLimit { qps: 20.0, burst: 30 }))
+        .start_interval(Duration::from_secs(1))
+        .shutdown_timeout(Some(Duration::from_secs(10)))
+        .leader_election("kube-system", "coxswain");
+    let built = builder.build(Process::new(&env, transport)).await;
+    let mut instance = built.expect("a manager");
     let settings = Settings {
         assume_no_kube_controller_manager: true,
         hollow_kubelet: hollow_kubelet::Options {
@@ -85,12 +71,9 @@ async fn run(seed: u64) -> Vec<String> {
         },
         ..Settings::default()
     };
-    registry::host(&mut manager, |_| Some(EnabledBy::Star), &settings).expect("hosted");
+    registry::host(instance.manager(), |_| Some(EnabledBy::Star), &settings).expect("hosted");
     let stop = CancellationToken::new();
-    let running = env.tasks.spawn(manager.run(
-        Some(elector.expect("an elector").with_recorder(recorder)),
-        stop.clone(),
-    ));
+    let running = env.tasks.spawn(instance.run(stop.clone()));
 
     for i in 0..40 {
         let mut pod = json!({

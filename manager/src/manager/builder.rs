@@ -2,21 +2,23 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::metrics::Registry;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::webhooks::Webhooks;
+use super::endpoints::RequestedEndpoints;
+use super::webhooks::RequestedWebhooks;
 use super::{BuildError, Manager, ManagerError, Options};
 use crate::cache::{Caches, Scope};
 use crate::client::{ConnectError, RateLimit};
 use crate::controller::{ControllerError, Definition};
 use crate::election::{self, ElectionError};
 use crate::events::RecorderError;
+use crate::metrics::Registry;
 use crate::serve::{AuthorityError, CertificateFiles, ServeError, TlsError};
-use crate::webhook::{self, Hooks, WebhookError};
+use crate::webhook::WebhookError;
 
 /// The rate limit of each controller, unless another one is set: that of kube-controller-manager.
 const RATE_LIMIT: RateLimit = RateLimit { qps: 20.0, burst: 30 };
@@ -27,12 +29,16 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 #[must_use]
 pub struct ManagerBuilder {
     pub(super) options: Options,
+    pub(super) version: &'static str,
+    pub(super) identity: Option<String>,
     pub(super) config: Option<kube::Config>,
-    pub(super) election: Option<election::Config>,
-    pub(super) endpoints: Option<Address>,
-    pub(super) certificate: Option<CertificateFiles>,
-    pub(super) webhooks: Option<Webhooks>,
+    pub(super) service_accounts: Option<String>,
     pub(super) registry: Registry,
+    pub(super) election: Option<election::Config>,
+    pub(super) endpoints: Option<RequestedEndpoints>,
+    pub(super) certificate: Option<CertificateFiles>,
+    pub(super) webhooks: Option<RequestedWebhooks>,
+    pub(super) webhook_client_ca: Option<PathBuf>,
     pub(super) controllers: Vec<Definition>,
     pub(super) background: Vec<Background>,
 }
@@ -83,12 +89,10 @@ pub enum RunError {
     Metrics(#[from] prometheus::Error),
     #[error(transparent)]
     Manager(#[from] ManagerError),
-    #[error("the health and metrics endpoints failed: {0}")]
-    Endpoints(String),
     #[error("background task {name} failed: {reason}")]
     Background { name: String, reason: String },
-    #[error("the webhook server failed: {0}")]
-    Webhooks(String),
+    #[error("the {name} failed: {reason}")]
+    Server { name: &'static str, reason: String },
     #[error("stopped immediately by a second signal")]
     SecondSignal,
 }
@@ -102,12 +106,16 @@ impl Manager {
                 shutdown_timeout: Some(SHUTDOWN_TIMEOUT),
                 ..Options::new(name)
             },
+            version: "",
+            identity: None,
             config: None,
+            service_accounts: None,
+            registry: Registry::new(name),
             election: None,
             endpoints: None,
             certificate: None,
             webhooks: None,
-            registry: Registry::new(name),
+            webhook_client_ca: None,
             controllers: Vec::new(),
             background: Vec::new(),
         }
@@ -143,43 +151,10 @@ impl ManagerBuilder {
         self.leader_election_with(election::Config::new(namespace, name, ""))
     }
 
-    /// [`ManagerBuilder::leader_election`] with other times. An empty identity is replaced by the host name and a random
-    /// UUID.
+    /// [`ManagerBuilder::leader_election`] with other times. An empty identity is replaced by that of the process.
     pub fn leader_election_with(self, config: election::Config) -> Self {
         Self {
             election: Some(config),
-            ..self
-        }
-    }
-
-    /// Serves health, metrics and status over HTTPS at an address such as `0.0.0.0:8443`. Health checks need no
-    /// authorization; for all other paths, the API server authenticates and authorizes the client. Without a
-    /// [certificate](ManagerBuilder::certificate), the server generates one.
-    pub fn endpoints(self, address: &str) -> Self {
-        Self {
-            endpoints: Some(parse(address)),
-            ..self
-        }
-    }
-
-    /// Serves the endpoints with the certificate in these files, which are reloaded when they change.
-    pub fn certificate(self, files: CertificateFiles) -> Self {
-        Self {
-            certificate: Some(files),
-            ..self
-        }
-    }
-
-    /// Serves webhooks over HTTPS at an address such as `0.0.0.0:9443`, on the leader and on standbys. A replica is ready when
-    /// it has the certificate. After a signal, the webhooks are served for 5 s after the controllers have stopped: API servers
-    /// send reviews until the pod has left the Service.
-    pub fn webhooks(self, address: &str, certificate: webhook::Source, hooks: Hooks) -> Self {
-        Self {
-            webhooks: Some(Webhooks {
-                address: parse(address),
-                certificate,
-                hooks,
-            }),
             ..self
         }
     }
@@ -188,6 +163,29 @@ impl ManagerBuilder {
     pub fn kube_config(self, config: kube::Config) -> Self {
         Self {
             config: Some(config),
+            ..self
+        }
+    }
+
+    /// Sets the version of the program, for its log and its status page.
+    pub fn version(self, version: &'static str) -> Self {
+        Self { version, ..self }
+    }
+
+    /// Sets the identity of this process in the election and in events. It must be unique. Defaults to the host name and a
+    /// random UUID.
+    pub fn identity(self, identity: impl Into<String>) -> Self {
+        Self {
+            identity: Some(identity.into()),
+            ..self
+        }
+    }
+
+    /// Gives each controller the identity of the service account of its name in this namespace. Defaults to the identity of
+    /// the process.
+    pub fn service_accounts(self, namespace: impl Into<String>) -> Self {
+        Self {
+            service_accounts: Some(namespace.into()),
             ..self
         }
     }
@@ -201,6 +199,12 @@ impl ManagerBuilder {
     /// Caches only a part of the cluster. Defaults to all objects.
     pub fn scope(mut self, scope: Scope) -> Self {
         self.options.scope = scope;
+        self
+    }
+
+    /// Starts each controller after a random delay between this and twice this. Defaults to none.
+    pub fn start_interval(mut self, interval: Duration) -> Self {
+        self.options.start_interval = interval;
         self
     }
 
@@ -225,6 +229,6 @@ impl std::fmt::Debug for ManagerBuilder {
     }
 }
 
-fn parse(address: &str) -> Address {
+pub(super) fn parse(address: &str) -> Address {
     { address.parse() }.map_err(|_| InvalidAddress(address.to_owned()))
 }

@@ -1,54 +1,53 @@
-//! The thread of the election, the endpoints and the webhooks, with a runtime of its own: a reconcile that blocks its thread
-//! delays neither a renewal nor a review, and does not silence the health checks.
+//! The runtime of the election, the endpoints and the webhooks: reconciles that block all threads of the other runtime delay
+//! neither a renewal nor a review, and do not silence the health checks.
 
 use std::io;
-use std::thread;
 
-use tokio::runtime::{self, Handle};
-use tokio_util::sync::CancellationToken;
+use tokio::runtime::{self, Runtime};
 
 use crate::env::{Env, TaskSet};
 
-/// The thread. It ends when this is dropped, and its tasks with it.
-pub(super) struct ControlThread {
-    handle: Handle,
+/// Two, so that a webhook that blocks its thread does not delay a renewal.
+const THREADS: usize = 2;
+
+/// A runtime with threads of its own. Its tasks end when it is dropped.
+#[derive(Debug)]
+pub struct ControlRuntime {
     tasks: TaskSet,
-    stop: CancellationToken,
+    /// Only none during the drop.
+    runtime: Option<Runtime>,
 }
 
-impl ControlThread {
-    pub(super) fn start() -> io::Result<Self> {
-        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-        let (handle, stop) = (runtime.handle().clone(), CancellationToken::new());
-        let stopped = stop.clone();
-        thread::Builder::new()
-            .name("control".to_owned())
-            .spawn(move || runtime.block_on(stopped.cancelled()))?;
+impl ControlRuntime {
+    /// Starts the threads.
+    pub fn start() -> io::Result<Self> {
+        let runtime = runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("control")
+            .enable_all()
+            .build()?;
         Ok(Self {
-            tasks: TaskSet::on(&handle),
-            handle,
-            stop,
+            tasks: TaskSet::on(runtime.handle()),
+            runtime: Some(runtime),
         })
     }
 
-    /// Returns the environment of tasks on this thread.
-    pub(super) fn env(&self, env: &Env) -> Env {
+    /// Returns the environment of tasks on this runtime.
+    #[must_use]
+    pub fn env(&self, env: &Env) -> Env {
         Env {
             tasks: self.tasks.handle(),
             ..env.clone()
         }
     }
-
-    /// Calls `build` in the context of the runtime: connections that it opens are driven by this thread.
-    pub(super) fn enter<T>(&self, build: impl FnOnce() -> T) -> T {
-        let _context = self.handle.enter();
-        build()
-    }
 }
 
-impl Drop for ControlThread {
+impl Drop for ControlRuntime {
     fn drop(&mut self) {
-        self.stop.cancel();
+        if let Some(runtime) = self.runtime.take() {
+            // Waiting for the threads would block the runtime of the caller.
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -61,12 +60,12 @@ mod tests {
     #[tokio::test]
     async fn tasks_run_while_the_other_runtime_is_blocked() {
         let tasks = TaskSet::new();
-        let control = ControlThread::start().expect("a thread");
+        let control = ControlRuntime::start().expect("threads");
         let env = control.env(&Env::system(&tasks));
         let (done, ended) = mpsc::channel();
         let clock = env.clock.clone();
         env.tasks.spawn(async move {
-            // Timers are driven by the runtime of the thread.
+            // Timers are driven by the threads of the runtime.
             clock.sleep(std::time::Duration::from_millis(1)).await;
             done.send(()).expect("a receiver");
         });

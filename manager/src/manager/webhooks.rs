@@ -1,14 +1,15 @@
 //! The webhook server of a process. It serves on the leader and on standbys, and stops after the manager.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::metrics::Registry;
 use tokio_util::sync::CancellationToken;
 
-use super::RunError;
-use super::builder::Address;
-use crate::env::{Clock, Env};
+use super::builder::{Address, ManagerBuilder, RunError, parse};
+use super::instance::RunningServer;
+use crate::env::Env;
+use crate::metrics::Registry;
 use crate::serve::{CertificateMetrics, Checks};
 use crate::webhook::{Certificates, Hooks, Server, Source};
 
@@ -16,39 +17,89 @@ use crate::webhook::{Certificates, Hooks, Server, Source};
 /// observe that this pod has left the Service.
 const WEBHOOK_DRAIN: Duration = Duration::from_secs(5);
 
-/// The options of the server.
-pub(super) struct Webhooks {
-    pub(super) address: Address,
-    pub(super) certificate: Source,
+/// The server as it was requested.
+pub(super) struct RequestedWebhooks {
+    address: Address,
+    certificate: Source,
+    hooks: Hooks,
+}
+
+/// The server before it serves.
+pub(super) struct BoundWebhooks {
+    pub(super) server: Server,
     pub(super) hooks: Hooks,
 }
 
-impl Webhooks {
+impl ManagerBuilder {
+    /// Serves webhooks over HTTPS at an address such as `0.0.0.0:9443`, on the leader and on standbys. A replica is ready when
+    /// it has the certificate. After a signal, the webhooks are served for 5 s after the controllers have stopped: API servers
+    /// send reviews until the pod has left the Service.
+    pub fn webhooks(self, address: &str, certificate: Source, hooks: Hooks) -> Self {
+        let webhooks = RequestedWebhooks {
+            address: parse(address),
+            certificate,
+            hooks,
+        };
+        Self {
+            webhooks: Some(webhooks),
+            ..self
+        }
+    }
+
+    /// Requires the clients of webhooks to present a certificate that a CA in this PEM file has signed. Defaults to all clients.
+    pub fn webhook_client_ca(self, file: impl Into<PathBuf>) -> Self {
+        Self {
+            webhook_client_ca: Some(file.into()),
+            ..self
+        }
+    }
+}
+
+impl RequestedWebhooks {
     /// Binds the server in `env`.
     pub(super) async fn bind(
         self,
+        client_ca: Option<PathBuf>,
         env: &Env,
         metrics: &CertificateMetrics,
         checks: &Checks,
         registry: &Registry,
-    ) -> Result<(Server, Hooks), RunError> {
+    ) -> Result<BoundWebhooks, RunError> {
         let address = self.address?;
-        let certificates = Certificates::new(self.certificate, metrics, checks)?;
+        let mut certificates = Certificates::new(self.certificate, metrics, checks)?;
+        if let Some(client_ca) = client_ca {
+            certificates = certificates.verifying_clients(&client_ca)?;
+        }
         let registry = registry.clone();
         // The listener belongs to the runtime on which it is bound.
         let bound = env
             .tasks
             .spawn(async move { Server::bind(address, certificates, &registry).await });
-        Ok((bound.await.map_err(io::Error::other)??, self.hooks))
+        Ok(BoundWebhooks {
+            server: bound.await.map_err(io::Error::other)??,
+            hooks: self.hooks,
+        })
     }
 }
 
-/// Resolves when the server stops: when the manager has stopped, or later if the reason is `stop`.
-pub(super) async fn shutdown(clock: Clock, stop: CancellationToken, manager_stopped: CancellationToken) {
-    manager_stopped.cancelled().await;
-    if stop.is_cancelled() {
-        let seconds = WEBHOOK_DRAIN.as_secs();
-        tracing::info!(seconds, "Serving webhooks until the pod has left the Service");
-        clock.sleep(WEBHOOK_DRAIN).await;
+impl BoundWebhooks {
+    /// Serves until the manager has stopped, or longer if the reason is `stop`.
+    pub(super) fn start(self, env: &Env, stop: &CancellationToken) -> RunningServer {
+        let manager_stopped = CancellationToken::new();
+        let (clock, stop, until) = (env.clock.clone(), stop.clone(), manager_stopped.clone());
+        let until = async move {
+            until.cancelled().await;
+            if stop.is_cancelled() {
+                let seconds = WEBHOOK_DRAIN.as_secs();
+                tracing::info!(seconds, "Serving webhooks until the pod has left the Service");
+                clock.sleep(WEBHOOK_DRAIN).await;
+            }
+        };
+        let serve = self.server.serve(env.clone(), self.hooks, until);
+        RunningServer {
+            name: "webhook server",
+            stop: manager_stopped,
+            ended: env.tasks.spawn(serve),
+        }
     }
 }

@@ -99,6 +99,11 @@ impl Hooks {
         Self::default()
     }
 
+    /// Adds the handlers of another set, or replaces those of the same path.
+    pub fn extend(&mut self, hooks: Self) {
+        self.0.extend(hooks.0);
+    }
+
     /// Adds a mutating handler for `resource`. It returns the operations of a JSON patch (RFC 6902), or none if the object
     /// needs no change. It is not called for requests without an object, such as DELETE. It must be idempotent: the API
     /// server may call it again on the patched object.

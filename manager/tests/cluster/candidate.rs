@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use coxswain_manager::client::{Fence, Term};
-use coxswain_manager::election::{Config, Elector, Leadership, Release, ReleaseError, Takeover, identity};
+use coxswain_manager::election::{Config, Elector, Leadership, Release, ReleaseError, Takeover};
+use coxswain_manager::manager::identity;
 use coxswain_tests::{Cluster, fixtures, time};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use serde_json::Value;

@@ -9,6 +9,7 @@ use coxswain_controllers::api::app_service::APP_SERVICES;
 use coxswain_controllers::{api, appservice, deployment, hollow_kubelet, replicaset};
 use coxswain_manager::client::{ClientError, ConnectError, Transport};
 use coxswain_manager::env::{Clock, Env};
+use coxswain_manager::manager::Process;
 use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{MetaObject, Resource};
 use coxswain_sandbox::{KubeconfigError, KubeconfigFile, Sandbox, ServeError, Server, StartError};
@@ -17,7 +18,6 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{progress, snapshot};
-use crate::instance::Transports;
 use crate::log::Output;
 
 #[derive(Debug, thiserror::Error)]
@@ -92,12 +92,10 @@ impl Embedded {
 
     /// The election needs no connection of its own: requests do not queue on a socket. A request with the token of a service
     /// account has its identity, any other is an administrator's.
-    pub(crate) fn transports(&self) -> Transports {
-        Transports {
-            controllers: self.transport.clone(),
-            election: self.transport.clone(),
-            service_accounts: self.transport.clone(),
-        }
+    pub(crate) fn process(&self, env: &Env, control_env: &Env) -> Process {
+        let mut process = Process::new(env, self.transport.clone());
+        process.control_env = control_env.clone();
+        process
     }
 
     /// Prints the addresses and files that a user needs.

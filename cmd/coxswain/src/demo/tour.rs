@@ -12,10 +12,10 @@ use std::io;
 use coxswain_config::KnownController;
 use coxswain_manager::client::ClientError;
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::manager::RunError;
 
 use super::sandbox::SandboxError;
 use super::snapshot::ReadError;
-use crate::error::ProcessError;
 use managers::Managers;
 use runner::{Runner, print};
 
@@ -28,7 +28,7 @@ pub(crate) enum TourError {
     #[error("cannot start the API server of the tour: {0}")]
     Sandbox(#[from] SandboxError),
     #[error("cannot start a manager of the tour: {0}")]
-    Manager(#[from] ProcessError),
+    Manager(#[from] RunError),
     #[error("a request to the API server of the tour failed: {0}")]
     Client(#[from] ClientError),
     #[error("cannot read the objects of the tour: {0}")]

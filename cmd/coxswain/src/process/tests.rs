@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use coxswain_config::Parsed;
 use coxswain_tests::endpoint::Endpoint;
@@ -45,9 +46,11 @@ async fn serving(files: &Path, test: impl AsyncFn(SocketAddr)) {
             output: Output::default(),
             handle: LogHandle::new(config.logging.verbosity, &config.logging.vmodule),
         };
+        let tasks = TaskSet::new();
+        let env = Env::system(&tasks);
         let ended = tokio::select! {
             biased;
-            ended = Box::pin(run(*config, arguments, &log)) => ended,
+            ended = Box::pin(run_in(&env, &env, *config, arguments, &log)) => ended,
             () = test(address) => return,
         };
         let error = ended.expect_err("it runs until it is stopped").to_string();

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::election::{Config, identity, released_by_annotation, written_versions_annotation};
+use coxswain_manager::election::{Config, released_by_annotation, written_versions_annotation};
+use coxswain_manager::manager::identity;
 use coxswain_tests::{Cluster, Test, fixtures, test};
 use jiff::Timestamp;
 use serde_json::{Value, json};

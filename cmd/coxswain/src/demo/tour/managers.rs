@@ -8,9 +8,9 @@ use std::ffi::OsString;
 use coxswain_config::{Config, KnownController, Parsed};
 use coxswain_manager::client::{Client, Transport};
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::manager::{Process, RunError};
 use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
-use coxswain_manager::serve::Checks;
 use coxswain_sandbox::Sandbox;
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::TourError;
 use crate::demo::sandbox::{SandboxError, create_crds};
-use crate::instance::{ManagerInstance, Transports};
+use crate::instance;
 
 /// Each step takes a few seconds; a busy machine may need longer.
 pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(20);
@@ -68,8 +68,8 @@ impl Managers {
             client: transport.unfenced("tour", None),
             running: Vec::new(),
         };
-        managers.start_one()?;
-        managers.start_one()?;
+        managers.start_one().await?;
+        managers.start_one().await?;
         Ok(managers)
     }
 
@@ -77,7 +77,7 @@ impl Managers {
         self.client.clone()
     }
 
-    pub(super) fn start_one(&mut self) -> Result<(), TourError> {
+    pub(super) async fn start_one(&mut self) -> Result<(), TourError> {
         let tasks = TaskSet::new();
         let env = Env {
             tasks: tasks.handle(),
@@ -85,12 +85,9 @@ impl Managers {
         };
         let registry = Registry::new("coxswain");
         let transport = transport(&self.sandbox, &env, &registry)?;
-        let transports = Transports {
-            controllers: transport.clone(),
-            election: transport.clone(),
-            service_accounts: transport,
-        };
-        let instance = ManagerInstance::build(&self.config, &env, &registry, &Checks::new(), transports)?;
+        let builder = instance::builder(&self.config, &registry);
+        let mut instance = Box::pin(builder.build(Process::new(&env, transport))).await?;
+        instance::host(&self.config, &mut instance).map_err(RunError::from)?;
         let (identity, stop) = (instance.identity().to_owned(), CancellationToken::new());
         let until = stop.clone();
         // A failed manager shows in the steps that follow.
@@ -145,5 +142,5 @@ impl Managers {
 
 fn transport(sandbox: &Sandbox, env: &Env, registry: &Registry) -> Result<Transport, TourError> {
     let transport = Transport::from_service(sandbox.service(), "sandbox", "coxswain", &env.clock, registry);
-    Ok(transport.map_err(crate::error::ProcessError::from)?)
+    Ok(transport.map_err(RunError::from)?)
 }

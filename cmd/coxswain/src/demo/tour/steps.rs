@@ -144,7 +144,7 @@ async fn fail_over(runner: &mut Runner, managers: &mut Managers) -> Result<(), T
             "it releases the lease, and the new manager becomes the leader immediately",
             &former,
             async {
-                managers.start_one()?;
+                managers.start_one().await?;
                 managers.stop(&former).await;
                 Ok(())
             },
