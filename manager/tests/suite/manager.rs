@@ -1,5 +1,6 @@
 //! The lifecycle of a manager, against a sandbox API under a paused clock.
 
+mod blocked;
 mod handover;
 mod health;
 mod partition;
