@@ -16,6 +16,7 @@
 //! |---|---|
 //! | [`manager`] | starts caches, election and controllers in order, and stops them in reverse order |
 //! | [`election`] | leader election by a Lease, which opens and closes the fence of the client |
+//! | [`health`] | health checks, by name and probe |
 //! | [`serve`] | health, metrics and debug endpoints over HTTPS |
 //! | [`status`] | leader, controllers, caches and errors as JSON, and a page that shows them |
 //! | [`webhook`] | admission webhooks and their certificates |
@@ -77,7 +78,7 @@
 //!     Ok(())
 //! }
 //! # // Runs on an API server in the same process.
-//! # use coxswain_manager::{client::Transport, env::{Env, TaskSet}, manager, serve::Checks};
+//! # use coxswain_manager::{client::Transport, env::{Env, TaskSet}, health::Checks, manager};
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
 //! # let tasks = TaskSet::new();
@@ -113,6 +114,7 @@ pub mod events;
 pub mod expectations;
 pub mod finalizer;
 pub mod handler;
+pub mod health;
 pub mod manager;
 pub mod metrics;
 pub mod object;

@@ -38,7 +38,7 @@ use crate::controller::{ControllerError, Definition, Runnable};
 use crate::election::Elector;
 use crate::env::{Env, Tasks};
 use crate::events::{Recorder, RecorderError};
-use crate::serve::{Checks, Registration};
+use crate::health::{Checks, Registration};
 use crate::status::{Sources, StatusReporter};
 
 /// The options of a manager.

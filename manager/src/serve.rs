@@ -8,16 +8,17 @@
 //!   connections (`slots`). A panic fails only its own request.
 //! - On shutdown the listener is closed and in-flight requests are drained for two seconds.
 //!
-//! Modules: `checks` (health checks), `health` and `slis` (their output), `access` (which client may access which path),
-//! `auth` (users, certificates and reviews), `endpoints` (routing), `connection` (one connection), `slots` (the number of
-//! connections), `tls`, and one module per page. The handler of requests is an
-//! [`HttpHandler`]: [`Endpoints`] here, another one in [`webhook`](crate::webhook).
+//! Modules: `health` and `slis` (the results of health checks), `access` (which client may access which path), `auth` (users,
+//! certificates and reviews), `endpoints` (routing), `connection` (one connection), `slots` (the number of connections), `tls`,
+//! and one module per page. The handler of requests is an [`HttpHandler`]: [`Endpoints`] here, another one in
+//! [`webhook`](crate::webhook).
 //!
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
 //! use coxswain_manager::env::{Env, TaskSet};
-//! use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Access, Checks, Endpoints, Health, Probes, Server, Tls};
+//! use coxswain_manager::health::{Checks, Health, Probes};
+//! use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Access, Endpoints, Server, Tls};
 //!
 //! let tasks = TaskSet::new();
 //! let env = Env::system(&tasks);
@@ -32,13 +33,14 @@
 //! # })?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`Checks`]: crate::health::Checks
 
 mod access;
 mod allowed_paths;
 mod auth;
 mod build_info;
 pub(crate) mod certificate_metrics;
-mod checks;
 mod configz;
 mod connection;
 mod debug;
@@ -63,7 +65,6 @@ pub use self::auth::{
 };
 pub use self::build_info::BuildInfo;
 pub use self::certificate_metrics::CertificateMetrics;
-pub use self::checks::{Checks, Health, Probes, Registration};
 pub use self::connection::{HttpHandler, HttpResponse, Peer};
 pub use self::endpoints::{ALWAYS_ALLOW_PATHS, Endpoints};
 pub(crate) use self::endpoints::{response, text};

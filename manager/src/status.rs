@@ -23,7 +23,8 @@ use crate::cache::{Caches, Status};
 use crate::controller::Runnable;
 use crate::election::ElectionStatus;
 use crate::env::{Clock, Env};
-use crate::serve::{Checks, Health, HttpResponse, Probes, response};
+use crate::health::{Checks, Health, Probes};
+use crate::serve::{HttpResponse, response};
 
 /// The path of the page. It needs no authorization, because the page contains no data.
 pub const PAGE_PATH: &str = "/";

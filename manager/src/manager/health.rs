@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cache::{Caches, Status};
 use crate::controller::Runnable;
 use crate::election;
-use crate::serve::{Checks, Health, Probes, Registration};
+use crate::health::{Checks, Health, Probes, Registration};
 
 /// Fails for `/readyz` until every needed cache is synced, except those whose resource is not served or not readable. A
 /// cache that was synced and cannot watch is stale, not empty; its age is a metric. A metadata-only cache is listed in

@@ -22,11 +22,11 @@ use prometheus::proto::MetricFamily;
 use serde_json::Value;
 
 use super::access::{Access, Authorized};
-use super::checks::Checks;
 use super::connection::{HttpHandler, HttpResponse, Peer};
 use super::slis::{self, Slis};
 use super::{ServeError, health};
 use crate::env::Clock;
+use crate::health::Checks;
 use crate::panics;
 
 type Handler = Box<dyn Fn(Request<Bytes>) -> BoxFuture<'static, HttpResponse> + Send + Sync>;

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use http::StatusCode;
 
-use super::checks::{Checks, Health, Probes};
 use super::slis::Slis;
+use crate::health::{Checks, Health, Probes};
 
 /// Returns the response for all checks of an endpoint. `name` is its path without the slash.
 ///
@@ -105,7 +105,7 @@ impl Query {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::checks::Registration;
+    use crate::health::Registration;
 
     fn checks() -> (Checks, [Registration; 3]) {
         let checks = Checks::new();

@@ -16,9 +16,9 @@ use prometheus::process_collector::ProcessCollector;
 use prometheus::proto::MetricFamily;
 use prometheus::{IntCounterVec, IntGaugeVec, Opts};
 
-use super::checks::{Checks, Health, Probes};
 use super::connection::HttpResponse;
 use super::endpoints::{metrics, text};
+use crate::health::{Checks, Health, Probes};
 
 /// The probes by their path and label value.
 pub(super) const PROBES: [(&str, Probes); 3] = [

@@ -22,8 +22,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{self, Activity, Phase, ServerContext};
 use super::slots::{MAX_CONNECTIONS, Slots};
-use super::{ALWAYS_ALLOW_PATHS, Access, Checks, Endpoints, Tls};
+use super::{ALWAYS_ALLOW_PATHS, Access, Endpoints, Tls};
 use crate::env::{Env, TaskSet};
+use crate::health::Checks;
 
 const REMOTE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

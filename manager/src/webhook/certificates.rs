@@ -30,12 +30,11 @@ use self::rotator::Rotator;
 use self::secret_watcher::SecretWatcher;
 use self::serving::ServingCertificate;
 use super::WebhookError;
+use crate::health::{Checks, Health, Probes, Registration};
 use crate::manager::Manager;
 use crate::object::{Key, LoggedObject, Resource};
 use crate::serve::certificate_metrics::Usage;
-use crate::serve::{
-    CertificateFiles, CertificateMetrics, CertificateWatcher, Checks, Health, Probes, Registration, Tls,
-};
+use crate::serve::{CertificateFiles, CertificateMetrics, CertificateWatcher, Tls};
 
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
 

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::fs;
 
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::health::Checks;
 use coxswain_manager::metrics::Registry;
-use coxswain_manager::serve::{CertificateMetrics, Checks};
+use coxswain_manager::serve::CertificateMetrics;
 use coxswain_manager::webhook::{
     CONVERSION_PATH, Certificates, Conversion, ConversionError, Convertible, Hooks, Server, Source,
 };

@@ -2,9 +2,9 @@
 
 use coxswain_controllers::registry::{self, EnabledBy, Settings};
 use coxswain_manager::client::Delete;
+use coxswain_manager::health::{Checks, Health, Probes};
 use coxswain_manager::manager::{self, Manager};
 use coxswain_manager::object::Uid;
-use coxswain_manager::serve::{Checks, Health, Probes};
 
 use super::*;
 

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use coxswain_controllers::hollow_kubelet::guarded;
+use coxswain_manager::health::Checks;
 use coxswain_manager::manager::{Manager, Options as ManagerOptions};
-use coxswain_manager::serve::Checks;
 use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
 use http::{Method, Response};
 

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use crate::health::Health;
+use crate::serve::CertificateMetrics;
 use crate::serve::certificate_metrics::Usage;
-use crate::serve::{CertificateMetrics, Health};
 
 #[derive(Debug)]
 pub(crate) struct ServingCertificate {

@@ -2,8 +2,8 @@
 
 use coxswain_manager::cache::Cache;
 use coxswain_manager::controller::Unhealthy;
+use coxswain_manager::health::{Health, Probes};
 use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_manager::serve::{Health, Probes};
 use coxswain_sandbox::faults::{Faults, Matcher, RecordedRequest};
 use serde_json::{Value, json};
 

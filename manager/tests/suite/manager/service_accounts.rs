@@ -2,8 +2,8 @@
 
 use coxswain_manager::client::ServiceAccounts;
 use coxswain_manager::controller::AuthenticatedController;
+use coxswain_manager::health::{Health, Probes};
 use coxswain_manager::object::Resource;
-use coxswain_manager::serve::{Health, Probes};
 use serde_json::{Value, json};
 
 use super::test_controller::{Behavior, Shared, TestController};

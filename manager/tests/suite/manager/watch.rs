@@ -3,8 +3,8 @@
 use coxswain_manager::cache::Cache;
 use coxswain_manager::controller::{self, Action, Builder, ReconcileContext, ReconcileError, Reconciler};
 use coxswain_manager::handler::Handler;
+use coxswain_manager::health::{Health, Probes};
 use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_manager::serve::{Health, Probes};
 use coxswain_manager::source::Source;
 use coxswain_sandbox::faults::{Faults, Matcher};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use coxswain_manager::serve::{Health, Probes};
+use coxswain_manager::health::{Health, Probes};
 use http::Method;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use coxswain_manager::health::Checks;
 use coxswain_manager::metrics::Registry;
-use coxswain_manager::serve::{Checks, Tls};
+use coxswain_manager::serve::Tls;
 use coxswain_manager::webhook::{Certificates, Source, WebhookError};
 use rcgen::{CertifiedKey, KeyPair};
 use rustls::ClientConfig;

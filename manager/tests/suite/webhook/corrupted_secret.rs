@@ -1,6 +1,6 @@
 //! A corrupted or deleted Secret.
 
-use coxswain_manager::serve::{Health, Probes};
+use coxswain_manager::health::{Health, Probes};
 use serde_json::{Value, json};
 
 use super::{Cluster, Replica, SECOND, SECRETS, bytes, cluster, secret};

@@ -1,6 +1,6 @@
 //! Every fault at every write: the rotation completes, and the served certificate is always trusted.
 
-use coxswain_manager::serve::{Health, Probes};
+use coxswain_manager::health::{Health, Probes};
 use coxswain_sandbox::faults::{Effect, Refusal};
 
 use super::{Cluster, DAY, Replica, SECOND, cluster};

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::health::{Checks, Health, Probes};
 use coxswain_manager::manager::{Manager, Options};
 use coxswain_manager::metrics::Registry;
-use coxswain_manager::serve::{Checks, Health, Probes};
 use coxswain_manager::webhook::{Certificates, Source, WebhookError};
 
 use super::{HOST, SECOND, bare, handshake, metrics, start};

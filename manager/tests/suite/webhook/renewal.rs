@@ -1,6 +1,6 @@
 //! Issuing and renewing the certificate, on one and on two replicas.
 
-use coxswain_manager::serve::{Health, Probes};
+use coxswain_manager::health::{Health, Probes};
 use coxswain_tests::Log;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use coxswain_manager::client::Cause;
 use coxswain_manager::env::{Env, Fault, TaskSet};
+use coxswain_manager::health::Checks;
 use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Resource;
-use coxswain_manager::serve::Checks;
 use coxswain_manager::webhook::{
     AdmissionRequest, Certificates, Denial, Hooks, Server, Source, WebhookError, mutating_path,
     validating_path,

@@ -1,4 +1,4 @@
-//! The health checks of one manager.
+//! The health checks of one manager, which `/healthz`, `/livez` and `/readyz` of a server report.
 //!
 //! A check runs on every probe, on the task that serves it, so it must not block. A check that panics has failed.
 
@@ -62,8 +62,8 @@ pub struct Registration {
     check: Arc<Check>,
 }
 
-pub(super) struct Check {
-    pub(super) name: String,
+pub(crate) struct Check {
+    pub(crate) name: String,
     probes: Probes,
     evaluate: Box<dyn Fn() -> Health + Send + Sync>,
     /// The last result, so that only changes are logged.
@@ -110,7 +110,7 @@ impl Checks {
     }
 
     /// Returns the checks of one endpoint. They run without the lock: a check may add another one.
-    pub(super) fn for_probe(&self, probe: Probes) -> Vec<Arc<Check>> {
+    pub(crate) fn for_probe(&self, probe: Probes) -> Vec<Arc<Check>> {
         let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_probe = list.iter().filter(|check| check.probes.contains(probe));
         of_probe.cloned().collect()
@@ -142,7 +142,7 @@ impl Check {
         }
     }
 
-    pub(super) fn run(&self) -> Health {
+    pub(crate) fn run(&self) -> Health {
         let health = catch_unwind(AssertUnwindSafe(|| (self.evaluate)()))
             .unwrap_or_else(|panic| Health::Failed(format!("check panicked: {}", panics::message(&*panic))));
         let name = &self.name;
