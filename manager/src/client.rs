@@ -43,7 +43,7 @@ pub use service_account::{ServiceAccount, ServiceAccounts, TokenError};
 pub use transport::{ConnectError, Transport};
 pub use watch_stream::WatchStream;
 pub use write::{Apply, Delete, Patch, Propagation};
-pub use write_tracker::WriteTracker;
+pub use write_tracker::{Takeover, WriteTracker};
 
 use std::ops::Deref;
 use std::time::Duration;

@@ -30,7 +30,7 @@ pub use status::{ElectionStatus, ObservedElection};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::client::{ClientError, Term, UNCONDITIONAL_WRITE_TIMEOUT};
+use crate::client::{ClientError, Takeover, Term, UNCONDITIONAL_WRITE_TIMEOUT};
 
 /// The configuration of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,16 +130,6 @@ pub enum Leadership {
         term: Term,
         takeover: Takeover,
     },
-}
-
-/// The writes of the previous leader, as far as the new one knows them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Takeover {
-    /// The previous leader released the Lease with the highest resourceVersions it had written, per resource. A cache
-    /// that has reached them contains all its writes.
-    Clean(BTreeMap<String, String>),
-    /// The previous leader may have written until its fence closed.
-    Unclean,
 }
 
 /// A request to release the Lease. All workers have stopped, and the outcome of every write is known.

@@ -19,6 +19,16 @@ pub struct WriteTracker {
     state: Arc<Mutex<State>>,
 }
 
+/// The writes of the previous leader, as far as the new one knows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Takeover {
+    /// The previous leader released the Lease with the highest resourceVersions it had written, per resource. A cache
+    /// that has reached them contains all its writes.
+    Clean(BTreeMap<String, String>),
+    /// The previous leader, if any, may have written until its fence closed.
+    Unclean,
+}
+
 #[derive(Debug, Default)]
 struct State {
     in_flight: usize,

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Takeover;
 use super::record::{Claim, Record, micros};
+use crate::client::Takeover;
 use crate::env::later;
 use crate::object::{Key, Version};
 

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Manager, ManagerError, health};
 use crate::cache::Status;
-use crate::client::Term;
-use crate::election::{Elector, Leadership, Release, Takeover};
+use crate::client::{Takeover, Term};
+use crate::election::{Elector, Leadership, Release};
 use crate::panics;
 
 /// The time for the initial sync before the election. Each controller waits for its own caches in any case.

@@ -8,9 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Manager, ManagerError};
 use crate::cache::CachePositions as _;
-use crate::client::Term;
+use crate::client::{Takeover, Term};
 use crate::controller::{Fatal, Runnable};
-use crate::election::Takeover;
 use crate::object::Version;
 
 /// The time for the caches to catch up with the previous leader. An unreadable resource must not block the others; every

@@ -25,8 +25,8 @@ use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use coxswain_manager::client::{Client, Delete, Fence, Patch, Reader, Term, Transport};
-use coxswain_manager::election::{Config, Elector, Health, Leadership, Release, Takeover};
+use coxswain_manager::client::{Client, Delete, Fence, Patch, Reader, Takeover, Term, Transport};
+use coxswain_manager::election::{Config, Elector, Health, Leadership, Release};
 use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
 use coxswain_manager::object::{Key, Resource, Uid};
 use coxswain_sandbox::{Env as SandboxEnv, Sandbox};

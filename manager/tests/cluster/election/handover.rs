@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use coxswain_manager::election::Takeover;
+use coxswain_manager::client::Takeover;
 use coxswain_tests::{Cluster, Test, fixtures, test, time};
 use futures_util::future::select_all;
 use jiff::{SignedDuration, Timestamp};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::election::{Takeover, released_by_annotation, written_versions_annotation};
+use coxswain_manager::client::Takeover;
+use coxswain_manager::election::{released_by_annotation, written_versions_annotation};
 use coxswain_tests::fixtures::MERGE;
 use coxswain_tests::{Cluster, Test, test};
 use futures_util::future::select;
