@@ -92,7 +92,7 @@
 //! # add_labeler(&mut manager)?;
 //! # let mut seen = manager.caches().of::<MetaObject>(&MAPS).subscribe();
 //! # let stop = tokio_util::sync::CancellationToken::new();
-//! # let running = env.tasks.spawn(manager.run(None, stop.clone()));
+//! # let running = env.tasks.spawn(manager.run(stop.clone()));
 //! # let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
 //! # let _: MetaObject = admin.create(&MAPS, "default", map.to_string().into()).await?;
 //! # while seen.next().await.is_none_or(|delta| delta.latest().metadata.labels.get("seen").is_none()) {}

@@ -9,6 +9,7 @@
 
 mod builder;
 mod control;
+mod election;
 mod endpoints;
 mod health;
 mod identity;
@@ -68,6 +69,8 @@ pub struct Manager {
     service_accounts: Option<ServiceAccounts>,
     caches: Caches,
     fence: Fence,
+    /// None without leader election.
+    elector: Option<Elector>,
     /// The tasks of the election; none to run it with the manager.
     control: Option<Tasks>,
     checks: Checks,
@@ -144,14 +147,10 @@ impl Manager {
             controllers: Vec::new(),
             registrations,
             service_accounts: None,
+            elector: None,
             control: None,
             options,
         })
-    }
-
-    /// Runs the election by `tasks`, apart from the reconciles: a reconcile that blocks its thread does not delay a renewal.
-    pub fn run_election_by(&mut self, tasks: Tasks) {
-        self.control = Some(tasks);
     }
 
     /// Gives each controller the identity of a service account. The caches keep the identity of the process. Call it before
@@ -229,19 +228,19 @@ impl Manager {
         )
     }
 
-    /// Starts a reporter of the controllers added so far. `election` is the one that this manager will run with.
+    /// Starts a reporter of the election and the controllers added so far.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     #[must_use]
-    pub fn status(&self, version: &'static str, election: Option<&Elector>) -> StatusReporter {
+    pub fn status(&self, version: &'static str) -> StatusReporter {
         let states = self.states.clone();
         let sources = Sources {
             manager: self.options.name,
             version,
             caches: self.caches.clone(),
             checks: self.checks.clone(),
-            election: election.map(Elector::status),
+            election: self.elector.as_ref().map(Elector::status),
             controllers: self.controllers.clone(),
             is_running: Box::new(move |name| states.of(name).is_running()),
         };

@@ -115,5 +115,5 @@ fn run(env: &Env, mut manager: Manager, enabled: impl Fn(&Descriptor) -> bool) {
     };
     let enabled = |it: &Descriptor| enabled(it).then_some(EnabledBy::Name);
     registry::host(&mut manager, enabled, &settings).expect("hosted");
-    drop(env.tasks.spawn(manager.run(None, CancellationToken::new())));
+    drop(env.tasks.spawn(manager.run(CancellationToken::new())));
 }

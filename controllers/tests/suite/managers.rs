@@ -224,7 +224,8 @@ impl Cluster {
             .unwrap_or_else(PoisonError::into_inner)
             .push(fence.clone());
         let stop = CancellationToken::new();
-        let running = env.tasks.spawn(manager.run(Some(elector), stop.clone()));
+        manager.elect(elector);
+        let running = env.tasks.spawn(manager.run(stop.clone()));
         Process {
             clock: env.clock.clone(),
             fence,

@@ -177,7 +177,7 @@ impl Fixture {
         manager.use_service_accounts(accounts.clone());
         let deployed = |it: &Descriptor| it.enabled_by_default.then_some(EnabledBy::Name);
         registry::host(&mut manager, deployed, &Settings::default()).expect("hosted");
-        drop(env.tasks.spawn(manager.run(None, CancellationToken::new())));
+        drop(env.tasks.spawn(manager.run(CancellationToken::new())));
         Self {
             env,
             admin,

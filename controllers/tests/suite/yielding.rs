@@ -163,7 +163,7 @@ impl Fixture {
             self.manager.add(YieldingController::new(probe, kcm.clone()));
         }
         let stop = CancellationToken::new();
-        let ended = self.tasks.handle().spawn(self.manager.run(None, stop.clone()));
+        let ended = self.tasks.handle().spawn(self.manager.run(stop.clone()));
         Running {
             env: self.env,
             registry: self.registry,

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::cache::{Caches, Status};
 use crate::controller::Runnable;
-use crate::election;
 use crate::health::{Checks, Health, Probes, Registration};
 
 /// Fails for `/readyz` until every needed cache is synced, except those whose resource is not served or not readable. A
@@ -76,16 +75,4 @@ fn unsynced_note(caches: &Caches, unsynced: Vec<String>) -> Health {
         }
     });
     Health::Note(format!("waiting for {}", waits.collect::<Vec<_>>().join(", ")))
-}
-
-/// Fails if this process believes that it is the leader but has stopped renewing.
-pub(super) fn add_election_check(checks: &Checks, election: election::Health) -> Registration {
-    checks.add(
-        "leaderElection",
-        Probes::LIVEZ | Probes::HEALTHZ,
-        move || match election.check() {
-            Ok(()) => Health::Ok,
-            Err(stalled) => Health::Failed(stalled.to_string()),
-        },
-    )
 }

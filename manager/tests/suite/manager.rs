@@ -138,9 +138,12 @@ impl Process {
         Elector::new(&self.env, client, fence, config, &self.registry).expect("an elector")
     }
 
-    fn run(self, elector: Option<Elector>) -> Running {
+    fn run(mut self, elector: Option<Elector>) -> Running {
+        if let Some(elector) = elector {
+            self.manager.elect(elector);
+        }
         let stop = CancellationToken::new();
-        let ended = self.tasks.handle().spawn(self.manager.run(elector, stop.clone()));
+        let ended = self.tasks.handle().spawn(self.manager.run(stop.clone()));
         Running {
             env: self.env,
             registry: self.registry,

@@ -238,14 +238,15 @@ impl Cluster {
         let certificates = Certificates::new(Source::Service(certificate()), &metrics(&registry), &checks);
         let certificates = certificates.expect("certificates");
         certificates.host(&mut manager);
-        let elector = elects.then(|| {
+        if elects {
             let client = transport.unfenced("leader-election", None);
             let config = election::Config::new("kube-system", "coxswain", identity);
             let fence = manager.fence().clone();
-            Elector::new(&env, client, fence, config, &registry).expect("an elector")
-        });
+            let elector = Elector::new(&env, client, fence, config, &registry);
+            manager.elect(elector.expect("an elector"));
+        }
         let stop = CancellationToken::new();
-        let ended = env.tasks.spawn(manager.run(elector, stop.clone()));
+        let ended = env.tasks.spawn(manager.run(stop.clone()));
         Replica {
             env,
             registry,

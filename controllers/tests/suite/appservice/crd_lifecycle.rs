@@ -139,7 +139,7 @@ impl RunningManager {
             ..Settings::default()
         };
         registry::host(&mut manager, |_| Some(EnabledBy::Name), &settings).expect("hosted");
-        drop(f.env.tasks.spawn(manager.run(None, CancellationToken::new())));
+        drop(f.env.tasks.spawn(manager.run(CancellationToken::new())));
         Self { checks, registry }
     }
 

@@ -160,12 +160,7 @@ async fn failing_node_list_is_retried_without_a_hot_loop() {
     let mut manager = manager(&fixture);
     let controller = guarded(&manager, manager.reader("test"), outside, 1).expect("a controller");
     manager.add(controller);
-    drop(
-        fixture
-            .env
-            .tasks
-            .spawn(manager.run(None, CancellationToken::new())),
-    );
+    drop(fixture.env.tasks.spawn(manager.run(CancellationToken::new())));
     fixture.env.clock.sleep(Duration::from_mins(1)).await;
     let lists = count(&faults, "GET /api/v1/nodes");
     assert!((2..60).contains(&lists), "{lists} requests");

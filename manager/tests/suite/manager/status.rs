@@ -15,8 +15,9 @@ async fn start(process: Process) -> (Running, StatusReporter) {
     let maps = add(&mut process, &MAPS);
     add(&mut process, &WIDGETS);
     let elector = process.elector();
-    let status = process.manager.status("v1.2.3", Some(&elector));
-    let running = process.run(Some(elector));
+    process.manager.elect(elector);
+    let status = process.manager.status("v1.2.3");
+    let running = process.run(None);
     maps.synced().await;
     (running, status)
 }
@@ -126,7 +127,7 @@ async fn series_are_bounded_and_an_overdue_item_is_shown_as_unhealthy() {
     let sandbox = sandbox();
     let mut process = Process::new(sandbox.service(), "a");
     add(&mut process, &MAPS);
-    let status = process.manager.status("v1.2.3", None);
+    let status = process.manager.status("v1.2.3");
     let running = process.run(None);
     for name in 100_000..100_008 {
         create(&running, &name.to_string()).await;

@@ -1,0 +1,139 @@
+//! Leader election of a manager: its terms, and the release of the Lease.
+
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
+use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::{Manager, ManagerError};
+use crate::client::{Takeover, Term};
+use crate::election::{Elector, Leadership, Release};
+use crate::env::Tasks;
+use crate::health::{Health, Probes};
+use crate::panics;
+
+impl Manager {
+    /// Runs the controllers only while `elector` leads: it must control the [fence](Self::fence) of this manager. Call it before
+    /// `status` and [`Manager::run`]; a manager without an elector always leads. The health check `leaderElection` fails if this
+    /// process believes that it is the leader but has stopped renewing.
+    pub fn elect(&mut self, elector: Elector) {
+        let health = elector.health();
+        let check = self.checks.add(
+            "leaderElection",
+            Probes::LIVEZ | Probes::HEALTHZ,
+            move || match health.check() {
+                Ok(()) => Health::Ok,
+                Err(stalled) => Health::Failed(stalled.to_string()),
+            },
+        );
+        self.registrations.push(check);
+        self.elector = Some(elector);
+    }
+
+    /// Runs the election by `tasks`, apart from the reconciles: a reconcile that blocks its thread does not delay a renewal.
+    pub fn run_election_by(&mut self, tasks: Tasks) {
+        self.control = Some(tasks);
+    }
+
+    /// Leads whenever `elector` does, until `stop`, and releases the Lease.
+    pub(super) async fn lead_while_elected(
+        &self,
+        elector: Elector,
+        stop: CancellationToken,
+    ) -> Result<(), ManagerError> {
+        let leadership = elector.leadership();
+        let (finish, finished) = oneshot::channel();
+        let election = elector.run(stop.clone(), async { finished.await.ok().flatten() });
+        let mut election = std::pin::pin!(self.run_election(election));
+        let released = tokio::select! {
+            biased;
+            // The election must not end before the terms.
+            ended = &mut election => ended,
+            release = self.lead_terms(leadership, &stop) => {
+                // Fails only if the election has just failed, which is handled next.
+                let _ = finish.send(release?);
+                election.await
+            }
+        };
+        match released {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "Failed to release lease");
+                Ok(())
+            }
+            Err(reason) => Err(ManagerError::Failed {
+                what: "leader election".to_owned(),
+                reason,
+            }),
+        }
+    }
+
+    /// Runs the election here, or apart from the reconciles if there is a runtime for it. Returns the message of a panic.
+    async fn run_election<T: Send + 'static>(
+        &self,
+        election: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, String> {
+        let Some(control) = &self.control else {
+            let ended = AssertUnwindSafe(election).catch_unwind().await;
+            return ended.map_err(|panic| panics::message(&*panic).to_owned());
+        };
+        let election = control.spawn(election);
+        let _aborted = AbortOnDrop(election.abort_handle());
+        election.await.map_err(|error| error.to_string())
+    }
+
+    /// Leads whenever this process is elected, until `stop`. Returns whether the Lease can be released.
+    async fn lead_terms(
+        &self,
+        mut leadership: watch::Receiver<Leadership>,
+        stop: &CancellationToken,
+    ) -> Result<Option<Release>, ManagerError> {
+        let mut last = None;
+        loop {
+            let (term, takeover) = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(None),
+                elected = elected(&mut leadership, last) => elected,
+            };
+            last = Some(term);
+            let versions = self.lead(term, &takeover, stop).await?;
+            if stop.is_cancelled() {
+                let Some(versions) = versions else {
+                    tracing::warn!("Not releasing lease, writes of the previous leader are unknown");
+                    return Ok(None);
+                };
+                if !self.transport.write_tracker().is_settled() {
+                    tracing::warn!("Not releasing lease, the outcome of a write is unknown");
+                    return Ok(None);
+                }
+                return Ok(Some(Release { term, versions }));
+            }
+            tracing::warn!("Lost lease, continuing as standby");
+        }
+    }
+}
+
+/// Aborts a task with the future that waits for it.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Waits for the next term after `last`.
+async fn elected(leadership: &mut watch::Receiver<Leadership>, last: Option<Term>) -> (Term, Takeover) {
+    let new = |leadership: &Leadership| match leadership {
+        Leadership::Leading { term, .. } => Some(*term) != last,
+        Leadership::Standby => false,
+    };
+    let leadership = leadership.wait_for(new).await.ok().map(|it| it.clone());
+    match leadership {
+        Some(Leadership::Leading { term, takeover }) => (term, takeover),
+        // The elector has failed, which ends the manager.
+        _ => std::future::pending().await,
+    }
+}
