@@ -29,6 +29,7 @@ mod subscription;
 mod tests;
 mod wire;
 
+#[cfg(feature = "serve")]
 pub(crate) use caches::CacheSummary;
 pub use caches::{CacheError, Caches};
 pub use delta::Delta;

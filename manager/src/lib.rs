@@ -10,20 +10,24 @@
 //! | [`controller`] | sources, queue and workers around a [`Reconciler`](controller::Reconciler) |
 //! | [`client`] | API requests with rate limiter, deadlines, metrics and leader fence |
 //!
-//! Around it:
+//! Around it, with the cargo feature that a module needs. All features are enabled by default:
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`manager`] | starts caches, election and controllers in order, and stops them in reverse order |
-//! | [`election`] | leader election by a Lease, which opens and closes the fence of the client |
-//! | [`health`] | health checks, by name and probe |
-//! | [`serve`] | health, metrics and debug endpoints over HTTPS |
-//! | [`status`] | leader, controllers, caches and errors as JSON, and a page that shows them |
-//! | [`webhook`] | admission webhooks and their certificates |
-//! | [`env`](mod@env) | the injected clock, random numbers and tasks |
-//! | [`metrics`] | the registry, and the prefix of metrics |
-//! | [`object`] | keys, uids, resourceVersions, metadata, resources |
-//! | [`backoff`], [`conditions`], [`events`], [`expectations`], [`finalizer`], [`owner`], [`selector`], [`time`] | small tools for controllers |
+//! | module | feature | contents |
+//! |---|---|---|
+//! | [`manager`] | | starts caches, election and controllers in order, and stops them in reverse order |
+//! | [`election`] | `election` | leader election by a Lease, which opens and closes the fence of the client |
+//! | [`health`] | | health checks, by name and probe |
+//! | [`serve`] | `serve` | health, metrics and debug endpoints over HTTPS |
+//! | [`status`] | `serve` | leader, controllers, caches and errors as JSON, and a page that shows them |
+//! | [`webhook`] | `webhook` | admission webhooks and their certificates |
+//! | [`env`](mod@env) | | the injected clock, random numbers and tasks |
+//! | [`signals`] | | graceful shutdown on SIGINT and SIGTERM, and SIGHUP |
+//! | [`metrics`] | | the registry, and the prefix of metrics |
+//! | [`trace`] | | traces from a watch event to the requests of its reconcile |
+//! | [`object`] | | keys, uids, resourceVersions, metadata, resources |
+//! | [`backoff`], [`conditions`], [`events`], [`expectations`], [`finalizer`], [`owner`], [`selector`], [`time`] | | small tools for controllers |
+//!
+//! [`Manager::builder`](manager::Manager::builder) needs all features.
 //!
 //! There is no global state: two managers in one process share neither clock, random numbers nor metrics. Dropping the
 //! [`TaskSet`](env::TaskSet) of a manager ends all its tasks.
@@ -108,6 +112,7 @@ pub mod cache;
 pub mod client;
 pub mod conditions;
 pub mod controller;
+#[cfg(feature = "election")]
 pub mod election;
 pub mod env;
 pub mod events;
@@ -123,13 +128,16 @@ mod panics;
 pub mod predicate;
 pub mod queue;
 pub mod selector;
+#[cfg(feature = "serve")]
 pub mod serve;
 pub mod signals;
 pub mod source;
+#[cfg(feature = "serve")]
 pub mod status;
 mod sync;
 pub mod time;
 pub mod trace;
+#[cfg(feature = "webhook")]
 pub mod webhook;
 
 /// The documents of this crate, whose code is compiled. The README shows the example `greeter`, and the right columns of the

@@ -7,19 +7,27 @@
 //!
 //! The manager fails if a reflector, the election or a source of a controller fails.
 
+#[cfg(all(feature = "election", feature = "serve", feature = "webhook"))]
 mod builder;
+#[cfg(all(feature = "election", feature = "serve", feature = "webhook"))]
 mod control;
+#[cfg(feature = "election")]
 mod election;
 mod endpoints;
 mod health;
 mod identity;
 mod instance;
 mod metrics;
+#[cfg(all(feature = "election", feature = "serve", feature = "webhook"))]
 mod process;
 mod run;
+#[cfg(feature = "serve")]
+mod status;
 mod term;
+#[cfg(all(feature = "election", feature = "serve", feature = "webhook"))]
 mod webhooks;
 
+#[cfg(all(feature = "election", feature = "serve", feature = "webhook"))]
 pub use builder::{ManagerBuilder, RunError};
 pub use control::ControlRuntime;
 pub use identity::identity;
@@ -36,11 +44,9 @@ use self::metrics::ControllerStates;
 use crate::cache::{CacheError, Caches, Scope};
 use crate::client::{Fence, RateLimit, Reader, ServiceAccount, ServiceAccounts, SharedRateLimit, Transport};
 use crate::controller::{ControllerError, Definition, Runnable};
-use crate::election::Elector;
-use crate::env::{Env, Tasks};
+use crate::env::Env;
 use crate::events::{Recorder, RecorderError};
 use crate::health::{Checks, Registration};
-use crate::status::{Sources, StatusReporter};
 
 /// The options of a manager.
 #[derive(Clone, Debug)]
@@ -69,10 +75,8 @@ pub struct Manager {
     service_accounts: Option<ServiceAccounts>,
     caches: Caches,
     fence: Fence,
-    /// None without leader election.
-    elector: Option<Elector>,
-    /// The tasks of the election; none to run it with the manager.
-    control: Option<Tasks>,
+    #[cfg(feature = "election")]
+    election: election::Election,
     checks: Checks,
     states: ControllerStates,
     controllers: Vec<Arc<dyn Runnable>>,
@@ -147,8 +151,8 @@ impl Manager {
             controllers: Vec::new(),
             registrations,
             service_accounts: None,
-            elector: None,
-            control: None,
+            #[cfg(feature = "election")]
+            election: election::Election::default(),
             options,
         })
     }
@@ -226,25 +230,6 @@ impl Manager {
             &self.options.instance,
             &self.registry,
         )
-    }
-
-    /// Starts a reporter of the election and the controllers added so far.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
-    #[must_use]
-    pub fn status(&self, version: &'static str) -> StatusReporter {
-        let states = self.states.clone();
-        let sources = Sources {
-            manager: self.options.name,
-            version,
-            caches: self.caches.clone(),
-            checks: self.checks.clone(),
-            election: self.elector.as_ref().map(Elector::status),
-            controllers: self.controllers.clone(),
-            is_running: Box::new(move |name| states.of(name).is_running()),
-        };
-        StatusReporter::start(&self.env, sources)
     }
 
     /// Builds a controller and adds it. It runs while this process is the leader.

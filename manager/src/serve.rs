@@ -66,13 +66,16 @@ pub use self::auth::{
 pub use self::build_info::BuildInfo;
 pub use self::certificate_metrics::CertificateMetrics;
 pub use self::connection::{HttpHandler, HttpResponse, Peer};
+pub(crate) use self::endpoints::response;
+#[cfg(feature = "webhook")]
+pub(crate) use self::endpoints::text;
 pub use self::endpoints::{ALWAYS_ALLOW_PATHS, Endpoints};
-pub(crate) use self::endpoints::{response, text};
 pub use self::slots::MAX_CONNECTIONS;
 pub use self::tls::{
     CertificateFiles, CertificateWatcher, ServingCertificates, SniCertificate, Tls, TlsError, TlsOptions,
     TlsVersion,
 };
+#[cfg(feature = "webhook")]
 pub(crate) use self::tls::{KeyPairError, parse_key_pair};
 
 use std::io;

@@ -9,6 +9,7 @@ mod document;
 mod history;
 mod page;
 
+pub(crate) use document::Leader;
 pub use page::page;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -17,11 +18,10 @@ use std::time::Duration;
 use http::StatusCode;
 use jiff::Timestamp;
 
-use self::document::{CacheEntry, ControllerEntry, Document, ErrorEntry, FailingCheck, Leader};
+use self::document::{CacheEntry, ControllerEntry, Document, ErrorEntry, FailingCheck};
 use self::history::History;
 use crate::cache::{Caches, Status};
 use crate::controller::Runnable;
-use crate::election::ElectionStatus;
 use crate::env::{Clock, Env};
 use crate::health::{Checks, Health, Probes};
 use crate::serve::{HttpResponse, response};
@@ -45,8 +45,7 @@ pub(crate) struct Sources {
     pub(crate) version: &'static str,
     pub(crate) caches: Caches,
     pub(crate) checks: Checks,
-    /// None if the manager runs without election.
-    pub(crate) election: Option<ElectionStatus>,
+    pub(crate) leader: Box<dyn Fn() -> Leader + Send + Sync>,
     pub(crate) controllers: Vec<Arc<dyn Runnable>>,
     /// Reports whether the controller of a name runs in a term.
     pub(crate) is_running: Box<dyn Fn(&str) -> bool + Send + Sync>,
@@ -108,7 +107,7 @@ impl StatusReporter {
             time: document::time(clock.wall()),
             start_time: document::time(*started),
             interval_seconds: SAMPLE_INTERVAL.as_secs(),
-            leader: Leader::of(sources.election.as_ref()),
+            leader: (sources.leader)(),
             failing_checks: failing(&sources.checks),
             controllers: controllers.collect(),
             unsynced: caches

@@ -66,6 +66,7 @@ pub(crate) struct CacheSummary {
     pub(crate) synced: bool,
     /// A controller depends on them, beyond their metadata.
     pub(crate) required: bool,
+    #[cfg(feature = "serve")]
     pub(crate) stats: CacheStats,
 }
 
@@ -218,6 +219,7 @@ impl Caches {
                 status: informer.status_of_all(),
                 synced: informer.is_synced(),
                 required: informer.is_required(),
+                #[cfg(feature = "serve")]
                 stats: informer.stats(),
             })
             .collect()

@@ -14,6 +14,15 @@ use crate::env::Tasks;
 use crate::health::{Health, Probes};
 use crate::panics;
 
+/// The election that a manager runs.
+#[derive(Default)]
+pub(super) struct Election {
+    /// None without leader election.
+    pub(super) elector: Option<Elector>,
+    /// None to run it with the manager.
+    tasks: Option<Tasks>,
+}
+
 impl Manager {
     /// Runs the controllers only while `elector` leads: it must control the [fence](Self::fence) of this manager. Call it before
     /// `status` and [`Manager::run`]; a manager without an elector always leads. The health check `leaderElection` fails if this
@@ -29,12 +38,12 @@ impl Manager {
             },
         );
         self.registrations.push(check);
-        self.elector = Some(elector);
+        self.election.elector = Some(elector);
     }
 
     /// Runs the election by `tasks`, apart from the reconciles: a reconcile that blocks its thread does not delay a renewal.
     pub fn run_election_by(&mut self, tasks: Tasks) {
-        self.control = Some(tasks);
+        self.election.tasks = Some(tasks);
     }
 
     /// Leads whenever `elector` does, until `stop`, and releases the Lease.
@@ -75,11 +84,11 @@ impl Manager {
         &self,
         election: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, String> {
-        let Some(control) = &self.control else {
+        let Some(tasks) = &self.election.tasks else {
             let ended = AssertUnwindSafe(election).catch_unwind().await;
             return ended.map_err(|panic| panics::message(&*panic).to_owned());
         };
-        let election = control.spawn(election);
+        let election = tasks.spawn(election);
         let _aborted = AbortOnDrop(election.abort_handle());
         election.await.map_err(|error| error.to_string())
     }

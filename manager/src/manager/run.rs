@@ -15,14 +15,17 @@ const SYNC_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Manager {
     /// Runs until `stop`, and shuts down in order: controllers first, then the Lease.
+    #[cfg_attr(not(feature = "election"), expect(unused_mut))]
     pub async fn run(mut self, stop: CancellationToken) -> Result<(), ManagerError> {
-        let elector = self.elector.take();
+        #[cfg(feature = "election")]
+        let elector = self.election.elector.take();
         let running = async {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
                 () = self.wait_for_initial_sync() => {}
             }
+            #[cfg(feature = "election")]
             if let Some(elector) = elector {
                 return Box::pin(self.lead_while_elected(elector, stop.clone())).await;
             }

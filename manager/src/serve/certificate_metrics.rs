@@ -22,6 +22,7 @@ pub struct CertificateMetrics {
 pub(crate) enum Usage {
     /// The HTTPS port.
     Serving,
+    #[cfg(feature = "webhook")]
     Webhook,
     /// Requests to the API server.
     Client,
@@ -80,6 +81,7 @@ impl CertificateMetrics {
         if let Some(earliest) = ends.min() {
             let usage = match usage {
                 Usage::Serving => "serving",
+                #[cfg(feature = "webhook")]
                 Usage::Webhook => "webhook",
                 Usage::Client => "client",
             };

@@ -23,9 +23,9 @@ use tokio_rustls::TlsAcceptor;
 
 pub use self::certificates::{ServingCertificates, SniCertificate};
 use self::client::AnyCertificate;
-pub(crate) use self::key_pair::KeyPairError;
-pub(crate) use self::key_pair::parse as parse_key_pair;
 use self::key_pair::pem_file;
+#[cfg(feature = "webhook")]
+pub(crate) use self::key_pair::{KeyPairError, parse as parse_key_pair};
 pub use self::options::{TlsOptions, TlsVersion};
 pub use self::watcher::{CertificateFiles, CertificateWatcher};
 

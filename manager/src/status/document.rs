@@ -6,7 +6,6 @@ use serde::Serialize;
 use super::history::History;
 use crate::cache::CacheSummary;
 use crate::controller::{RecentError, Runnable};
-use crate::election::{ElectionStatus, ObservedElection};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -27,9 +26,9 @@ pub(super) struct Document<'a> {
     pub(super) errors: Vec<ErrorEntry<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Leader {
+pub(crate) struct Leader {
     /// False if the manager runs without election: then it always leads.
     election: bool,
     leading: bool,
@@ -118,22 +117,26 @@ pub(super) struct ErrorEntry<'a> {
 }
 
 impl Leader {
-    pub(super) fn of(election: Option<&ElectionStatus>) -> Self {
-        let ObservedElection {
-            holder,
-            transitions,
-            leading_since,
-            terms,
-        } = election.map(ElectionStatus::observed).unwrap_or_default();
+    /// This process, which always leads.
+    pub(crate) fn without_election() -> Self {
         Self {
-            election: election.is_some(),
-            leading: election.is_none() || leading_since.is_some(),
-            identity: election.map(|it| it.identity().to_owned()),
-            lease: election.map(|it| it.lease().to_string()),
-            holder,
-            leading_since: leading_since.map(time),
-            terms,
-            transitions,
+            leading: true,
+            ..Self::default()
+        }
+    }
+
+    #[cfg(feature = "election")]
+    pub(crate) fn of(election: &crate::election::ElectionStatus) -> Self {
+        let observed = election.observed();
+        Self {
+            election: true,
+            leading: observed.leading_since.is_some(),
+            identity: Some(election.identity().to_owned()),
+            lease: Some(election.lease().to_string()),
+            holder: observed.holder,
+            leading_since: observed.leading_since.map(time),
+            terms: observed.terms,
+            transitions: observed.transitions,
         }
     }
 }
