@@ -1,4 +1,4 @@
-//! Leader election, caches and conversion webhooks over real sockets in real time, on the sandbox or, if
+//! Leader election, caches, conversion webhooks and an example over real sockets in real time, on the sandbox or, if
 //! `KUBEBUILDER_ASSETS` names the directory of its binaries, on a real kube-apiserver.
 //!
 //! These tests cover the behaviour of the server: the order of writes, watch events, and the stored objects. All else is
@@ -9,6 +9,7 @@ mod candidate;
 mod conversion;
 mod election;
 mod fence;
+mod greeter;
 mod process;
 
 fn main() -> std::process::ExitCode {
@@ -18,6 +19,7 @@ fn main() -> std::process::ExitCode {
             conversion::tests(),
             election::tests(),
             fence::tests(),
+            greeter::tests(),
         ]
         .concat(),
     )
