@@ -1,6 +1,5 @@
 //! A conversion webhook that a real server calls. The sandbox does not call conversion webhooks.
 
-use std::borrow::Cow;
 use std::fs;
 
 use coxswain_manager::env::{Env, TaskSet};
@@ -11,8 +10,8 @@ use coxswain_manager::webhook::{
     CONVERSION_PATH, Certificates, Conversion, ConversionError, Convertible, Hooks, Server, Source,
 };
 use coxswain_tests::{Cluster, Need, Test, test, time};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use k8s_openapi::{ByteString, NamespaceResourceScope};
+use k8s_openapi::ByteString;
+use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -20,58 +19,19 @@ pub fn tests() -> Vec<Test> {
     vec![test!(objects_are_served_in_both_versions).needs(Need::Real)]
 }
 
-/// Defines a version of a kind.
-macro_rules! version {
-    ($name:ident, $version:literal, $spec:ty) => {
-        #[derive(Serialize, Deserialize)]
-        struct $name {
-            metadata: ObjectMeta,
-            spec: $spec,
-        }
-
-        impl kube::Resource for $name {
-            type DynamicType = ();
-            type Scope = NamespaceResourceScope;
-
-            fn kind((): &()) -> Cow<'_, str> {
-                "Boat".into()
-            }
-
-            fn group((): &()) -> Cow<'_, str> {
-                "harbour.example".into()
-            }
-
-            fn version((): &()) -> Cow<'_, str> {
-                $version.into()
-            }
-
-            fn plural((): &()) -> Cow<'_, str> {
-                "boats".into()
-            }
-
-            fn meta(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
-                &mut self.metadata
-            }
-        }
-    };
-}
-
-#[derive(Serialize, Deserialize)]
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
+#[kube(group = "harbour.example", version = "v1", kind = "Boat", root = "BoatV1")]
+#[kube(namespaced, schema = "disabled")]
 struct Oars {
     oars: u32,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
+#[kube(group = "harbour.example", version = "v2", kind = "Boat", root = "BoatV2")]
+#[kube(namespaced, schema = "disabled")]
 struct Pairs {
     pairs: u32,
 }
-
-version!(BoatV1, "v1", Oars);
-version!(BoatV2, "v2", Pairs);
 
 impl Convertible<BoatV2> for BoatV1 {
     fn convert_to(self) -> Result<BoatV2, ConversionError> {

@@ -2,11 +2,10 @@
 
 use super::*;
 
-use std::borrow::Cow;
 use std::time::Duration;
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::CustomResource;
 use serde::Serialize;
 
 use crate::object::Resource;
@@ -14,70 +13,49 @@ use crate::webhook::hooks::Hooks;
 
 const BOATS: Resource = Resource::namespaced("harbour.example", "v1", "boats", "Boat");
 
-/// Defines a version of a kind with one field.
-macro_rules! version {
-    ($name:ident, $version:literal, $field:ident: $type:ty) => {
-        #[derive(Clone, Debug, Serialize, Deserialize)]
-        struct $name {
-            metadata: ObjectMeta,
-            $field: $type,
-        }
-
-        impl kube::Resource for $name {
-            type DynamicType = ();
-            type Scope = NamespaceResourceScope;
-
-            fn kind((): &()) -> Cow<'_, str> {
-                "Boat".into()
-            }
-
-            fn group((): &()) -> Cow<'_, str> {
-                "harbour.example".into()
-            }
-
-            fn version((): &()) -> Cow<'_, str> {
-                $version.into()
-            }
-
-            fn plural((): &()) -> Cow<'_, str> {
-                "boats".into()
-            }
-
-            fn meta(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
-                &mut self.metadata
-            }
-        }
-    };
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
+#[kube(group = "harbour.example", version = "v2", kind = "Boat", root = "Hub")]
+#[kube(namespaced, schema = "disabled")]
+struct Pairs {
+    pairs: u32,
 }
 
-version!(Hub, "v2", pairs: u32);
-version!(V1, "v1", oars: u32);
-version!(V3, "v3", rowers: Vec<u32>);
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
+#[kube(group = "harbour.example", version = "v1", kind = "Boat", root = "V1")]
+#[kube(namespaced, schema = "disabled")]
+struct Oars {
+    oars: u32,
+}
+
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
+#[kube(group = "harbour.example", version = "v3", kind = "Boat", root = "V3")]
+#[kube(namespaced, schema = "disabled")]
+struct Rowers {
+    rowers: Vec<u32>,
+}
 
 impl Convertible<Hub> for V1 {
     fn convert_to(self) -> Result<Hub, ConversionError> {
-        let Self { mut metadata, oars } = self;
-        if oars % 2 == 1 {
+        let Self { mut metadata, spec } = self;
+        if spec.oars % 2 == 1 {
             return Err(ConversionError::new("the number of oars is odd"));
         }
         metadata
             .labels
             .get_or_insert_default()
             .insert("from".to_owned(), "v1".to_owned());
+        let pairs = spec.oars / 2;
         Ok(Hub {
             metadata,
-            pairs: oars / 2,
+            spec: Pairs { pairs },
         })
     }
 
-    fn convert_from(Hub { metadata, pairs }: Hub) -> Result<Self, ConversionError> {
+    fn convert_from(Hub { metadata, spec }: Hub) -> Result<Self, ConversionError> {
+        let oars = spec.pairs * 2;
         Ok(Self {
             metadata,
-            oars: pairs * 2,
+            spec: Oars { oars },
         })
     }
 }
@@ -89,14 +67,17 @@ impl Convertible<Hub> for V3 {
             uid: Some("another".to_owned()),
             ..self.metadata
         };
-        Ok(Hub { metadata, pairs: 1 })
+        Ok(Hub {
+            metadata,
+            spec: Pairs { pairs: 1 },
+        })
     }
 
     fn convert_from(hub: Hub) -> Result<Self, ConversionError> {
-        let rowers = (0..hub.pairs).collect();
+        let rowers = (0..hub.spec.pairs).collect();
         Ok(Self {
             metadata: ObjectMeta::default(),
-            rowers,
+            spec: Rowers { rowers },
         })
     }
 }
@@ -112,7 +93,7 @@ fn boat(version: &str, field: &str, value: impl Into<Value>) -> Value {
         "creationTimestamp": "2026-02-03T04:05:06.000000Z",
     });
     let api_version = format!("harbour.example/{version}");
-    json!({"apiVersion": api_version, "kind": "Boat", "metadata": metadata, field: value.into()})
+    json!({"apiVersion": api_version, "kind": "Boat", "metadata": metadata, "spec": {field: value.into()}})
 }
 
 fn review(request: &Value) -> Vec<u8> {
@@ -188,9 +169,9 @@ async fn failure_of_one_object_fails_the_review() {
     for (object, error) in [
         (
             boat("v1", "oars", "hunter2"),
-            "invalid value or missing field at oars",
+            "invalid value or missing field at spec.oars",
         ),
-        (boat("v1", "hunter2", 1), "invalid value or missing field"),
+        (boat("v1", "hunter2", 1), "invalid value or missing field at spec"),
         (
             boat("v9", "oars", 1),
             "the version is unknown; known versions are harbour.example/v1, harbour.example/v2, harbour.example/v3",
@@ -360,7 +341,7 @@ async fn several_kinds_share_the_path() {
     ship["kind"] = json!("Ship");
     let objects = converted(&hooks, "harbour.example/v2", &[ship, boat("v1", "oars", 2)]).await;
     assert_eq!(
-        (&objects[0]["masts"], &objects[1]["pairs"]),
+        (&objects[0]["spec"]["masts"], &objects[1]["spec"]["pairs"]),
         (&json!(3), &json!(1))
     );
     let limits = hooks.0[CONVERSION_PATH].limits();

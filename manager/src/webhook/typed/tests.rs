@@ -2,10 +2,7 @@
 
 use super::*;
 
-use std::borrow::Cow;
-
-use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::CustomResource;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -15,53 +12,19 @@ use crate::webhook::request::GroupVersionKind;
 use crate::webhook::review::Decision;
 
 /// A type that does not know all fields of its objects.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Boat {
-    metadata: ObjectMeta,
-    #[serde(default)]
-    spec: BoatSpec,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize)]
+#[kube(group = "harbour.example", version = "v1", kind = "Boat", namespaced)]
+#[kube(schema = "disabled")]
 #[serde(default)]
 struct BoatSpec {
     oars: u32,
     seats: Vec<Seat>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Seat {
     name: String,
     side: Option<String>,
-}
-
-impl kube::Resource for Boat {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        "Boat".into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        "harbour.example".into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        "boats".into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
 }
 
 /// Fills unset fields, except in a dry run and in subresources.
@@ -152,8 +115,8 @@ fn defaulter_changes_only_unset_fields() {
     assert_eq!(defaulted(create(boat(2))), Ok(json!([])));
     let replaced = json!([{"op": "replace", "path": "/spec/oars", "value": 8}]);
     assert_eq!(defaulted(create(boat(0))), Ok(replaced));
-    let added = json!([{"op": "add", "path": "/spec", "value": {"oars": 8}}]);
-    assert_eq!(defaulted(create(json!({"metadata": {}}))), Ok(added));
+    let added = json!([{"op": "add", "path": "/spec/oars", "value": 8}]);
+    assert_eq!(defaulted(create(json!({"metadata": {}, "spec": {}}))), Ok(added));
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Typed handlers that an API server calls.
 
-use std::borrow::Cow;
-
 use coxswain_manager::client::{Cause, Client, ClientError, Delete, Patch, Transport};
 use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, MetaObject, Resource};
@@ -9,8 +7,7 @@ use coxswain_manager::webhook::{
     AdmissionRequest, Defaulter, Denial, Hooks, Validator, mutating_path, validating_path,
 };
 use coxswain_sandbox::Sandbox;
-use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -33,14 +30,9 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 ";
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Boat {
-    metadata: ObjectMeta,
-    #[serde(default)]
-    spec: BoatSpec,
-}
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize)]
+#[kube(group = "harbour.example", version = "v1", kind = "Boat", namespaced)]
+#[kube(schema = "disabled")]
 #[serde(default)]
 struct BoatSpec {
     oars: u32,
@@ -50,35 +42,6 @@ struct BoatSpec {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Seat {
     name: String,
-}
-
-impl kube::Resource for Boat {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        "Boat".into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        "harbour.example".into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        "boats".into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
 }
 
 struct Boats;
