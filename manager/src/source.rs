@@ -50,13 +50,26 @@ pub struct Source<T, O, Q = Key> {
     handler: Handler<T, Q>,
 }
 
-/// A source of any object type.
+/// A source of any object type. By default it has no cache, so that it is always synced.
 pub(crate) trait AnySource<Q: Item>: Send + Sync {
     fn name(&self) -> &str;
-    fn is_synced(&self) -> bool;
-    fn is_unavailable(&self) -> bool;
-    fn silence(&self) -> Option<(Duration, Status)>;
-    fn synced(&self) -> BoxFuture<'_, ()>;
+
+    fn is_synced(&self) -> bool {
+        true
+    }
+
+    fn is_unavailable(&self) -> bool {
+        false
+    }
+
+    fn silence(&self) -> Option<(Duration, Status)> {
+        None
+    }
+
+    fn synced(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Subscribes now. The future adds keys to `queue` until the cache is dropped.
     fn run(&self, queue: KeyQueue<Q>) -> BoxFuture<'static, ()>;
 }
@@ -131,22 +144,6 @@ impl<T: Object, O: EventSource<T>, Q: Item + Sync> AnySource<Q> for Source<T, O,
 impl<Q: Item + Sync> AnySource<Q> for InitialKeys<Q> {
     fn name(&self) -> &'static str {
         "start"
-    }
-
-    fn is_synced(&self) -> bool {
-        true
-    }
-
-    fn is_unavailable(&self) -> bool {
-        false
-    }
-
-    fn silence(&self) -> Option<(Duration, Status)> {
-        None
-    }
-
-    fn synced(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
     }
 
     fn run(&self, queue: KeyQueue<Q>) -> BoxFuture<'static, ()> {

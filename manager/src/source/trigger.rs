@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
 use super::AnySource;
-use crate::cache::Status;
 use crate::controller::key_queue::{Cause, Change, KeyQueue};
 use crate::queue::{Item, Priority};
 
@@ -47,22 +45,6 @@ impl<Q: Item> Trigger<Q> {
 impl<Q: Item + Sync> AnySource<Q> for Trigger<Q> {
     fn name(&self) -> &'static str {
         "trigger"
-    }
-
-    fn is_synced(&self) -> bool {
-        true
-    }
-
-    fn is_unavailable(&self) -> bool {
-        false
-    }
-
-    fn silence(&self) -> Option<(Duration, Status)> {
-        None
-    }
-
-    fn synced(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
     }
 
     fn run(&self, queue: KeyQueue<Q>) -> BoxFuture<'static, ()> {
