@@ -27,8 +27,6 @@
 //! | [`object`] | | keys, uids, resourceVersions, metadata, resources |
 //! | [`backoff`], [`conditions`], [`events`], [`expectations`], [`finalizer`], [`owner`], [`selector`], [`time`] | | small tools for controllers |
 //!
-//! [`Manager::builder`](manager::Manager::builder) needs all features.
-//!
 //! There is no global state: two managers in one process share neither clock, random numbers nor metrics. Dropping the
 //! [`TaskSet`](env::TaskSet) of a manager ends all its tasks.
 //!

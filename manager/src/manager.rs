@@ -7,27 +7,25 @@
 //!
 //! The manager fails if a reflector, the election or a source of a controller fails.
 
-#[cfg(all(feature = "election", feature = "serve", feature = "webhook"))]
 mod builder;
-#[cfg(all(feature = "election", feature = "serve", feature = "webhook"))]
 mod control;
 #[cfg(feature = "election")]
 mod election;
+#[cfg(feature = "serve")]
 mod endpoints;
 mod health;
 mod identity;
 mod instance;
 mod metrics;
-#[cfg(all(feature = "election", feature = "serve", feature = "webhook"))]
 mod process;
 mod run;
+mod servers;
 #[cfg(feature = "serve")]
 mod status;
 mod term;
-#[cfg(all(feature = "election", feature = "serve", feature = "webhook"))]
+#[cfg(feature = "webhook")]
 mod webhooks;
 
-#[cfg(all(feature = "election", feature = "serve", feature = "webhook"))]
 pub use builder::{ManagerBuilder, RunError};
 pub use control::ControlRuntime;
 pub use identity::identity;
@@ -76,7 +74,7 @@ pub struct Manager {
     caches: Caches,
     fence: Fence,
     #[cfg(feature = "election")]
-    election: election::Election,
+    elector: Option<crate::election::Elector>,
     checks: Checks,
     states: ControllerStates,
     controllers: Vec<Arc<dyn Runnable>>,
@@ -152,7 +150,7 @@ impl Manager {
             registrations,
             service_accounts: None,
             #[cfg(feature = "election")]
-            election: election::Election::default(),
+            elector: None,
             options,
         })
     }

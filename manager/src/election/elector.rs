@@ -23,7 +23,7 @@ use super::metrics::Metrics;
 use super::record::Record;
 use super::{Config, ElectionError, ElectionStatus, Leadership, Release, ReleaseError};
 use crate::client::{Client, ClientError, Fence, ObjectEvent, ObjectWatch, Reader, Term, View, WatchReport};
-use crate::env::{Env, Mark, later};
+use crate::env::{Env, Mark, Tasks, later};
 use crate::events::{EventType, ObjectRef, Recorder};
 use crate::object::{Key, Resource, Version};
 
@@ -126,6 +126,11 @@ impl Elector {
     #[must_use]
     pub fn leadership(&self) -> watch::Receiver<Leadership> {
         self.leadership.subscribe()
+    }
+
+    /// Returns the tasks of its environment.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.env.tasks
     }
 
     /// Returns the health check of the election.

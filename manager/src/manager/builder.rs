@@ -1,23 +1,26 @@
 //! The options of a process with a manager: connection, endpoints, election and controllers, each with a default.
 
 use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::endpoints::RequestedEndpoints;
+#[cfg(feature = "serve")]
+use super::endpoints::{InvalidAddress, RequestedEndpoints};
+#[cfg(feature = "webhook")]
 use super::webhooks::RequestedWebhooks;
 use super::{BuildError, Manager, ManagerError, Options};
 use crate::cache::{Caches, Scope};
 use crate::client::{ConnectError, RateLimit};
 use crate::controller::{ControllerError, Definition};
+#[cfg(feature = "election")]
 use crate::election::{self, ElectionError};
 use crate::events::RecorderError;
 use crate::metrics::Registry;
-use crate::serve::{AuthorityError, CertificateFiles, ServeError, TlsError};
+#[cfg(feature = "serve")]
+use crate::serve::{AuthorityError, ServeError, TlsError};
+#[cfg(feature = "webhook")]
 use crate::webhook::WebhookError;
 
 /// The rate limit of each controller, unless another one is set: that of kube-controller-manager.
@@ -34,11 +37,12 @@ pub struct ManagerBuilder {
     pub(super) config: Option<kube::Config>,
     pub(super) service_accounts: Option<String>,
     pub(super) registry: Registry,
+    #[cfg(feature = "election")]
     pub(super) election: Option<election::Config>,
-    pub(super) endpoints: Option<RequestedEndpoints>,
-    pub(super) certificate: Option<CertificateFiles>,
-    pub(super) webhooks: Option<RequestedWebhooks>,
-    pub(super) webhook_client_ca: Option<PathBuf>,
+    #[cfg(feature = "serve")]
+    pub(super) endpoints: RequestedEndpoints,
+    #[cfg(feature = "webhook")]
+    pub(super) webhooks: RequestedWebhooks,
     pub(super) controllers: Vec<Definition>,
     pub(super) background: Vec<Background>,
 }
@@ -49,20 +53,14 @@ pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(super) type Background =
     Box<dyn FnOnce(Caches, CancellationToken) -> BoxFuture<'static, (String, Result<(), BoxError>)> + Send>;
 
-/// The address of a server.
-pub(super) type Address = Result<SocketAddr, InvalidAddress>;
-
-/// The text is not a socket address.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid address {0:?}: it must have an IP address and a port, such as 0.0.0.0:8443")]
-pub struct InvalidAddress(String);
-
 /// The reason why a process failed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
+#[non_exhaustive]
 pub enum RunError {
     #[error("cannot start: {0}")]
     Start(#[from] io::Error),
+    #[cfg(feature = "serve")]
     #[error(transparent)]
     Address(#[from] InvalidAddress),
     #[error("no cluster is configured: {0}")]
@@ -75,14 +73,19 @@ pub enum RunError {
     Controller(#[from] ControllerError),
     #[error(transparent)]
     Events(#[from] RecorderError),
+    #[cfg(feature = "election")]
     #[error(transparent)]
     Election(#[from] ElectionError),
+    #[cfg(feature = "serve")]
     #[error(transparent)]
     Serve(#[from] ServeError),
+    #[cfg(feature = "serve")]
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[cfg(feature = "webhook")]
     #[error(transparent)]
     Webhook(#[from] WebhookError),
+    #[cfg(feature = "serve")]
     #[error(transparent)]
     Authority(#[from] AuthorityError),
     #[error("cannot register the metrics of the process: {0}")]
@@ -111,11 +114,12 @@ impl Manager {
             config: None,
             service_accounts: None,
             registry: Registry::new(name),
+            #[cfg(feature = "election")]
             election: None,
-            endpoints: None,
-            certificate: None,
-            webhooks: None,
-            webhook_client_ca: None,
+            #[cfg(feature = "serve")]
+            endpoints: RequestedEndpoints::default(),
+            #[cfg(feature = "webhook")]
+            webhooks: RequestedWebhooks::default(),
             controllers: Vec::new(),
             background: Vec::new(),
         }
@@ -142,21 +146,6 @@ impl ManagerBuilder {
             Box::pin(async move { (name, task.await) })
         }));
         self
-    }
-
-    /// Runs the controllers only while this process holds a Lease. Without it, every process that is started acts: writes
-    /// that carry a resourceVersion conflict, others are sent several times.
-    pub fn leader_election(self, namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        // The identity is set when the process starts.
-        self.leader_election_with(election::Config::new(namespace, name, ""))
-    }
-
-    /// [`ManagerBuilder::leader_election`] with other times. An empty identity is replaced by that of the process.
-    pub fn leader_election_with(self, config: election::Config) -> Self {
-        Self {
-            election: Some(config),
-            ..self
-        }
     }
 
     /// Connects to this cluster. Defaults to the current context of the kubeconfig, or to the cluster of the pod.
@@ -227,8 +216,4 @@ impl std::fmt::Debug for ManagerBuilder {
             .field("controllers", &self.controllers)
             .finish_non_exhaustive()
     }
-}
-
-pub(super) fn parse(address: &str) -> Address {
-    { address.parse() }.map_err(|_| InvalidAddress(address.to_owned()))
 }

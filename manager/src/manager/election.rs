@@ -1,27 +1,13 @@
 //! Leader election of a manager: its terms, and the release of the Lease.
 
-use std::panic::AssertUnwindSafe;
-
-use futures_util::FutureExt as _;
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Manager, ManagerError};
+use super::{Manager, ManagerBuilder, ManagerError};
 use crate::client::{Takeover, Term};
-use crate::election::{Elector, Leadership, Release};
-use crate::env::Tasks;
+use crate::election::{self, Elector, Leadership, Release};
 use crate::health::{Health, Probes};
-use crate::panics;
-
-/// The election that a manager runs.
-#[derive(Default)]
-pub(super) struct Election {
-    /// None without leader election.
-    pub(super) elector: Option<Elector>,
-    /// None to run it with the manager.
-    tasks: Option<Tasks>,
-}
 
 impl Manager {
     /// Runs the controllers only while `elector` leads: it must control the [fence](Self::fence) of this manager. Call it before
@@ -38,12 +24,7 @@ impl Manager {
             },
         );
         self.registrations.push(check);
-        self.election.elector = Some(elector);
-    }
-
-    /// Runs the election by `tasks`, apart from the reconciles: a reconcile that blocks its thread does not delay a renewal.
-    pub fn run_election_by(&mut self, tasks: Tasks) {
-        self.election.tasks = Some(tasks);
+        self.elector = Some(elector);
     }
 
     /// Leads whenever `elector` does, until `stop`, and releases the Lease.
@@ -52,10 +33,11 @@ impl Manager {
         elector: Elector,
         stop: CancellationToken,
     ) -> Result<(), ManagerError> {
-        let leadership = elector.leadership();
+        let (leadership, tasks) = (elector.leadership(), elector.tasks().clone());
         let (finish, finished) = oneshot::channel();
-        let election = elector.run(stop.clone(), async { finished.await.ok().flatten() });
-        let mut election = std::pin::pin!(self.run_election(election));
+        // In a task of the elector: a reconcile that blocks its thread does not delay a renewal on another runtime.
+        let mut election = tasks.spawn(elector.run(stop.clone(), async { finished.await.ok().flatten() }));
+        let _aborted = AbortOnDrop(election.abort_handle());
         let released = tokio::select! {
             biased;
             // The election must not end before the terms.
@@ -72,25 +54,11 @@ impl Manager {
                 tracing::warn!(%error, "Failed to release lease");
                 Ok(())
             }
-            Err(reason) => Err(ManagerError::Failed {
+            Err(error) => Err(ManagerError::Failed {
                 what: "leader election".to_owned(),
-                reason,
+                reason: error.to_string(),
             }),
         }
-    }
-
-    /// Runs the election here, or apart from the reconciles if there is a runtime for it. Returns the message of a panic.
-    async fn run_election<T: Send + 'static>(
-        &self,
-        election: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, String> {
-        let Some(tasks) = &self.election.tasks else {
-            let ended = AssertUnwindSafe(election).catch_unwind().await;
-            return ended.map_err(|panic| panics::message(&*panic).to_owned());
-        };
-        let election = tasks.spawn(election);
-        let _aborted = AbortOnDrop(election.abort_handle());
-        election.await.map_err(|error| error.to_string())
     }
 
     /// Leads whenever this process is elected, until `stop`. Returns whether the Lease can be released.
@@ -120,6 +88,23 @@ impl Manager {
                 return Ok(Some(Release { term, versions }));
             }
             tracing::warn!("Lost lease, continuing as standby");
+        }
+    }
+}
+
+impl ManagerBuilder {
+    /// Runs the controllers only while this process holds a Lease. Without it, every process that is started acts: writes
+    /// that carry a resourceVersion conflict, others are sent several times.
+    pub fn leader_election(self, namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        // The identity is set when the process starts.
+        self.leader_election_with(election::Config::new(namespace, name, ""))
+    }
+
+    /// [`ManagerBuilder::leader_election`] with other times. An empty identity is replaced by that of the process.
+    pub fn leader_election_with(self, config: election::Config) -> Self {
+        Self {
+            election: Some(config),
+            ..self
         }
     }
 }

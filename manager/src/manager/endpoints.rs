@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::builder::{Address, ManagerBuilder, RunError, parse};
-use super::instance::RunningServer;
+use super::builder::{ManagerBuilder, RunError};
+use super::instance::Instance;
+use super::servers::RunningServer;
 use crate::client::{RateLimit, Transport};
 use crate::env::Env;
+use crate::health::Checks;
 use crate::metrics::Registry;
 use crate::serve::{
     ALWAYS_ALLOW_PATHS, Access, AuthenticationOptions, Authenticator, AuthorizationOptions, Authorizer,
-    CertificateFiles, CertificateMetrics, Checks, Endpoints, Server, ServingCertificates, TlsOptions,
+    CertificateFiles, CertificateMetrics, Endpoints, Server, ServingCertificates, TlsOptions,
 };
 use crate::status::{self, StatusReporter};
 
@@ -22,9 +24,20 @@ const REVIEW_LIMIT: RateLimit = RateLimit { qps: 20.0, burst: 40 };
 /// The time for which a decision about a request to the endpoints is not reviewed again.
 const REVIEW_TTL: Duration = Duration::from_secs(10);
 
-/// The server of endpoints as it was requested.
-pub(super) enum RequestedEndpoints {
-    At(Address),
+/// The text is not a socket address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid address {0:?}: it must have an IP address and a port, such as 0.0.0.0:8443")]
+pub struct InvalidAddress(String);
+
+/// The server as it was requested.
+#[derive(Default)]
+pub(super) struct RequestedEndpoints {
+    server: Option<RequestedServer>,
+    certificate: Option<CertificateFiles>,
+}
+
+enum RequestedServer {
+    At(Result<SocketAddr, InvalidAddress>),
     Bound(Server, ServingCertificates, Access),
 }
 
@@ -40,58 +53,71 @@ impl ManagerBuilder {
     /// Serves health, metrics and status over HTTPS at an address such as `0.0.0.0:8443`. Health checks need no
     /// authorization; for all other paths, the API server authenticates and authorizes the client. Without a
     /// [certificate](ManagerBuilder::certificate), the server generates one.
-    pub fn endpoints(self, address: &str) -> Self {
-        Self {
-            endpoints: Some(RequestedEndpoints::At(parse(address))),
-            ..self
-        }
+    pub fn endpoints(mut self, address: &str) -> Self {
+        self.endpoints.server = Some(RequestedServer::At(parse(address)));
+        self
     }
 
     /// Serves the endpoints with the certificate in these files, which are reloaded when they change.
-    pub fn certificate(self, files: CertificateFiles) -> Self {
-        Self {
-            certificate: Some(files),
-            ..self
-        }
+    pub fn certificate(mut self, files: CertificateFiles) -> Self {
+        self.endpoints.certificate = Some(files);
+        self
     }
 
     /// Serves the endpoints by a server that is bound already, with other options of TLS and access. Bind it on the runtime
     /// that serves it: that of [`Process::control_env`](super::Process::control_env).
-    pub fn endpoints_by(self, server: Server, certificates: ServingCertificates, access: Access) -> Self {
-        Self {
-            endpoints: Some(RequestedEndpoints::Bound(server, certificates, access)),
-            ..self
+    pub fn endpoints_by(mut self, server: Server, certificates: ServingCertificates, access: Access) -> Self {
+        self.endpoints.server = Some(RequestedServer::Bound(server, certificates, access));
+        self
+    }
+
+    pub(super) fn without_endpoints(&mut self) {
+        self.endpoints.server = None;
+    }
+}
+
+impl Instance {
+    /// Adds endpoints, or replaces those of the same path. Without a server of endpoints, nothing happens.
+    pub fn extend_endpoints(&mut self, extend: impl FnOnce(Endpoints) -> Endpoints + Send + 'static) {
+        if let Some(endpoints) = &mut self.endpoints {
+            endpoints.extensions.push(Box::new(extend));
         }
+    }
+
+    /// Returns the address of the endpoints.
+    #[must_use]
+    pub fn endpoints_address(&self) -> Option<SocketAddr> {
+        self.endpoints.as_ref().map(|it| it.server.address())
     }
 }
 
 impl RequestedEndpoints {
-    /// Binds the server in `env`, unless it is bound already.
+    /// Binds the server in `env`, unless it is bound already; none without a server.
     pub(super) async fn bind(
         self,
-        certificate: Option<CertificateFiles>,
         env: &Env,
         transport: &Transport,
         registry: &Registry,
         checks: &Checks,
         metrics: &CertificateMetrics,
-    ) -> Result<BoundEndpoints, RunError> {
-        let (server, certificates, access) = match self {
-            Self::Bound(server, certificates, access) => (server, certificates, access),
-            Self::At(address) => {
+    ) -> Result<Option<BoundEndpoints>, RunError> {
+        let (server, certificates, access) = match self.server {
+            None => return Ok(None),
+            Some(RequestedServer::Bound(server, certificates, access)) => (server, certificates, access),
+            Some(RequestedServer::At(address)) => {
                 // The listener belongs to the runtime on which it is bound.
-                let bound = env.tasks.spawn(bind(address?, certificate));
+                let bound = env.tasks.spawn(bind(address?, self.certificate));
                 let (server, certificates) = bound.await.map_err(io::Error::other)??;
                 (server, certificates, access(env, transport)?)
             }
         };
         certificates.watch(env, metrics);
         let endpoints = Endpoints::new(checks, registry.clone(), access, &env.clock)?;
-        Ok(BoundEndpoints {
+        Ok(Some(BoundEndpoints {
             server,
             endpoints,
             extensions: Vec::new(),
-        })
+        }))
     }
 }
 
@@ -103,6 +129,7 @@ impl BoundEndpoints {
             .mount(status::STATUS_PATH, move |_| {
                 std::future::ready(reporter.answer())
             });
+        tracing::info!(address = %self.server.address(), "Serving endpoints");
         for extend in self.extensions {
             endpoints = extend(endpoints);
         }
@@ -115,6 +142,10 @@ impl BoundEndpoints {
             ended: env.tasks.spawn(serve),
         }
     }
+}
+
+pub(super) fn parse(address: &str) -> Result<SocketAddr, InvalidAddress> {
+    { address.parse() }.map_err(|_| InvalidAddress(address.to_owned()))
 }
 
 async fn bind(

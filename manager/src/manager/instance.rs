@@ -3,20 +3,20 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::builder::{Background, BoxError, ManagerBuilder, RunError};
+#[cfg(feature = "serve")]
 use super::endpoints::BoundEndpoints;
 use super::process::Process;
+#[cfg(feature = "webhook")]
 use super::webhooks::BoundWebhooks;
-use super::{Manager, identity};
+use super::{Manager, identity, servers};
 use crate::client::ServiceAccounts;
-use crate::election::Elector;
 use crate::env::{Env, TaskSet};
 use crate::events::Recorder;
-use crate::serve::{CertificateMetrics, Checks, Endpoints};
-use crate::webhook::Hooks;
+use crate::health::Checks;
 
 /// The time for sending the remaining events after the manager has stopped.
 const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -27,20 +27,15 @@ pub struct Instance {
     version: &'static str,
     identity: String,
     recorder: Recorder,
-    elector: Option<Elector>,
-    endpoints: Option<BoundEndpoints>,
-    webhooks: Option<BoundWebhooks>,
     background: Vec<Background>,
+    #[cfg(feature = "serve")]
+    pub(super) endpoints: Option<BoundEndpoints>,
+    #[cfg(feature = "webhook")]
+    pub(super) webhooks: Option<BoundWebhooks>,
+    #[cfg(feature = "serve")]
     control_env: Env,
     /// End with the instance: its caches must not log errors when an API server in the same process stops after it.
     tasks: TaskSet,
-}
-
-/// A server that serves until it is stopped.
-pub(super) struct RunningServer {
-    pub(super) name: &'static str,
-    pub(super) stop: CancellationToken,
-    pub(super) ended: JoinHandle<()>,
 }
 
 impl ManagerBuilder {
@@ -48,6 +43,10 @@ impl ManagerBuilder {
     ///
     /// # Panics
     /// Outside a tokio runtime.
+    #[cfg_attr(
+        not(feature = "serve"),
+        expect(clippy::unused_async, reason = "servers are bound asynchronously")
+    )]
     pub async fn build(mut self, process: Process) -> Result<Instance, RunError> {
         let Process {
             env,
@@ -55,6 +54,7 @@ impl ManagerBuilder {
             control_env,
             control_transport,
             service_accounts,
+            #[cfg(feature = "serve")]
             auth_info,
         } = process;
         let tasks = TaskSet::new();
@@ -66,66 +66,63 @@ impl ManagerBuilder {
             { self.identity }.unwrap_or_else(|| identity::identity(&identity::hostname(), &env.rng));
         self.options.instance.clone_from(&identity);
         let (name, registry, checks) = (self.options.name, self.registry, Checks::new());
-        let certificates = CertificateMetrics::register(&registry)?;
+        #[cfg(feature = "serve")]
+        let certificates = crate::serve::CertificateMetrics::register(&registry)?;
+        #[cfg(feature = "serve")]
         certificates.observe_client(&auth_info);
-        let endpoints = match self.endpoints {
-            Some(endpoints) => {
-                let files = self.certificate;
-                let bound = endpoints.bind(
-                    files,
-                    &control_env,
-                    &control_transport,
-                    &registry,
-                    &checks,
-                    &certificates,
-                );
-                Some(bound.await?)
-            }
-            None => None,
+        #[cfg(feature = "serve")]
+        let endpoints = {
+            let bound = self.endpoints.bind(
+                &control_env,
+                &control_transport,
+                &registry,
+                &checks,
+                &certificates,
+            );
+            bound.await?
         };
-        let webhooks = match self.webhooks {
-            Some(webhooks) => {
-                let client_ca = self.webhook_client_ca;
-                let bound = webhooks.bind(client_ca, &control_env, &certificates, &checks, &registry);
-                Some(bound.await?)
-            }
-            None => None,
+        #[cfg(feature = "webhook")]
+        let webhooks = {
+            let bound = self
+                .webhooks
+                .bind(&control_env, &certificates, &checks, &registry);
+            bound.await?
         };
         let events = control_transport.unfenced("events", None);
         let recorder = Recorder::start(&control_env, events, name, &identity, &registry)?;
         let issuer = transport.unfenced("service-account-tokens", None);
         let mut manager = Manager::new(&env, &registry, &checks, transport, self.options)?;
-        manager.run_election_by(control_env.tasks.clone());
         if let Some(namespace) = self.service_accounts {
             manager.use_service_accounts(ServiceAccounts::new(&env, issuer, service_accounts, &namespace));
         }
         for controller in self.controllers {
             manager.add_controller(controller)?;
         }
+        #[cfg(feature = "webhook")]
         if let Some(webhooks) = &webhooks {
             webhooks.server.certificates().host(&mut manager);
         }
-        let elector = match self.election {
-            None => None,
-            Some(mut config) => {
-                if config.identity.is_empty() {
-                    config.identity.clone_from(&identity);
-                }
-                let client = control_transport.unfenced("leader-election", None);
-                let fence = manager.fence().clone();
-                let elector = Elector::new(&control_env, client, fence, config, &registry)?;
-                Some(elector.with_recorder(recorder.clone()))
+        #[cfg(feature = "election")]
+        if let Some(mut config) = self.election {
+            if config.identity.is_empty() {
+                config.identity.clone_from(&identity);
             }
-        };
+            let client = control_transport.unfenced("leader-election", None);
+            let fence = manager.fence().clone();
+            let elector = crate::election::Elector::new(&control_env, client, fence, config, &registry)?;
+            manager.elect(elector.with_recorder(recorder.clone()));
+        }
         Ok(Instance {
             manager,
             version: self.version,
             identity,
             recorder,
-            elector,
-            endpoints,
-            webhooks,
             background: self.background,
+            #[cfg(feature = "serve")]
+            endpoints,
+            #[cfg(feature = "webhook")]
+            webhooks,
+            #[cfg(feature = "serve")]
             control_env,
             tasks,
         })
@@ -144,26 +141,6 @@ impl Instance {
         &self.identity
     }
 
-    /// Adds endpoints, or replaces those of the same path. Without a server of endpoints, nothing happens.
-    pub fn extend_endpoints(&mut self, extend: impl FnOnce(Endpoints) -> Endpoints + Send + 'static) {
-        if let Some(endpoints) = &mut self.endpoints {
-            endpoints.extensions.push(Box::new(extend));
-        }
-    }
-
-    /// Returns the address of the endpoints.
-    #[must_use]
-    pub fn endpoints_address(&self) -> Option<std::net::SocketAddr> {
-        self.endpoints.as_ref().map(|it| it.server.address())
-    }
-
-    /// Adds webhooks, or replaces those of the same path. Without a server of webhooks, nothing happens.
-    pub fn extend_webhooks(&mut self, hooks: Hooks) {
-        if let Some(webhooks) = &mut self.webhooks {
-            webhooks.hooks.extend(hooks);
-        }
-    }
-
     /// Runs until `stop`, and then stops in order: the manager, the background tasks, the webhooks and the endpoints.
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
         let controllers: Vec<_> = self.manager.controllers.iter().map(|it| it.name()).collect();
@@ -171,15 +148,17 @@ impl Instance {
             version = self.version,
             identity = self.identity,
             controllers = controllers.join(","),
-            endpoints = self.endpoints_address().map(|it| it.to_string()),
-            webhooks = self.webhooks.as_ref().map(|it| it.server.address().to_string()),
             "Starting"
         );
-        let reporter = self.manager.status(self.version, self.elector.as_ref());
+        let mut running = Vec::new();
         // In the order of their end.
-        let mut servers = Vec::new();
-        servers.extend(self.webhooks.map(|it| it.start(&self.control_env, &stop)));
-        servers.extend(self.endpoints.map(|it| it.start(&self.control_env, reporter)));
+        #[cfg(feature = "webhook")]
+        running.extend(self.webhooks.map(|it| it.start(&self.control_env, &stop)));
+        #[cfg(feature = "serve")]
+        running.extend({ self.endpoints }.map(|it| {
+            // After the last controller was added.
+            it.start(&self.control_env, self.manager.status(self.version))
+        }));
         // Cancelled after the controllers have stopped.
         let stop_background = CancellationToken::new();
         let mut background = JoinSet::new();
@@ -188,20 +167,16 @@ impl Instance {
         }
         let ended = tokio::select! {
             biased;
-            error = first_end(&mut servers) => return Err(error),
+            error = servers::first_end(&mut running) => return Err(error),
             error = first_failure(&mut background) => return Err(error),
-            ended = self.manager.run(self.elector, stop) => ended,
+            ended = self.manager.run(stop) => ended,
         };
         stop_background.cancel();
         while let Some(ended) = background.join_next().await {
             check_ended(ended)?;
         }
         self.recorder.flush(EVENT_FLUSH_TIMEOUT).await;
-        for server in servers {
-            server.stop.cancel();
-            // A panic at the end changes nothing.
-            let _ = server.ended.await;
-        }
+        servers::stop(running).await;
         drop(self.tasks);
         Ok(ended?)
     }
@@ -212,23 +187,6 @@ impl std::fmt::Debug for Instance {
         f.debug_struct("Instance")
             .field("manager", &self.manager)
             .finish_non_exhaustive()
-    }
-}
-
-/// Resolves when a server has ended before it was stopped.
-async fn first_end(servers: &mut [RunningServer]) -> RunError {
-    if servers.is_empty() {
-        return std::future::pending().await;
-    }
-    let names: Vec<_> = servers.iter().map(|it| it.name).collect();
-    let ends = servers.iter_mut().map(|it| &mut it.ended);
-    let (ended, index, _) = futures_util::future::select_all(ends).await;
-    RunError::Server {
-        name: names[index],
-        reason: match ended {
-            Ok(()) => "ended unexpectedly".to_owned(),
-            Err(error) => error.to_string(),
-        },
     }
 }
 

@@ -3,7 +3,6 @@
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
-use kube::config::AuthInfo;
 use prometheus::process_collector::ProcessCollector;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -30,7 +29,8 @@ pub struct Process {
     /// Without the credentials of the process, for requests as service accounts.
     pub service_accounts: Transport,
     /// The credentials, for the metrics of the client certificate.
-    pub(super) auth_info: AuthInfo,
+    #[cfg(feature = "serve")]
+    pub(super) auth_info: kube::config::AuthInfo,
 }
 
 impl Process {
@@ -43,7 +43,8 @@ impl Process {
             control_transport: transport.clone(),
             service_accounts: transport.clone(),
             transport,
-            auth_info: AuthInfo::default(),
+            #[cfg(feature = "serve")]
+            auth_info: kube::config::AuthInfo::default(),
         }
     }
 
@@ -58,6 +59,7 @@ impl Process {
         agent: &str,
         registry: &Registry,
     ) -> Result<Self, RunError> {
+        #[cfg(feature = "serve")]
         let auth_info = config.auth_info.clone();
         let (agent, clock, registry) = (agent.to_owned(), env.clock.clone(), registry.clone());
         // Connecting may run an exec credential plugin and block.
@@ -79,6 +81,7 @@ impl Process {
             control_env: control_env.clone(),
             transport,
             service_accounts,
+            #[cfg(feature = "serve")]
             auth_info,
         })
     }
@@ -136,13 +139,15 @@ impl ManagerBuilder {
 
     /// Runs in this environment and over this transport until `stop`, without endpoints. For tests: on a paused clock, against
     /// an API server in the same process. Webhooks need a clock that is not paused while a review is sent.
+    #[cfg_attr(not(feature = "serve"), expect(unused_mut))]
     pub async fn run_with(
         mut self,
         env: &Env,
         transport: Transport,
         stop: CancellationToken,
     ) -> Result<(), RunError> {
-        self.endpoints = None;
+        #[cfg(feature = "serve")]
+        self.without_endpoints();
         let instance = Box::pin(self.build(Process::new(env, transport))).await?;
         Box::pin(instance.run(stop)).await
     }

@@ -18,7 +18,7 @@ impl Manager {
     #[cfg_attr(not(feature = "election"), expect(unused_mut))]
     pub async fn run(mut self, stop: CancellationToken) -> Result<(), ManagerError> {
         #[cfg(feature = "election")]
-        let elector = self.election.elector.take();
+        let elector = self.elector.take();
         let running = async {
             tokio::select! {
                 biased;

@@ -12,11 +12,7 @@ impl Manager {
     pub fn status(&self, version: &'static str) -> StatusReporter {
         let states = self.states.clone();
         #[cfg(feature = "election")]
-        let election = self
-            .election
-            .elector
-            .as_ref()
-            .map(crate::election::Elector::status);
+        let election = self.elector.as_ref().map(crate::election::Elector::status);
         let sources = Sources {
             manager: self.options.name,
             version,

@@ -1,16 +1,20 @@
 //! The webhook server of a process. It serves on the leader and on standbys, and stops after the manager.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::builder::{Address, ManagerBuilder, RunError, parse};
-use super::instance::RunningServer;
+use super::builder::{ManagerBuilder, RunError};
+use super::endpoints::{InvalidAddress, parse};
+use super::instance::Instance;
+use super::servers::RunningServer;
 use crate::env::Env;
+use crate::health::Checks;
 use crate::metrics::Registry;
-use crate::serve::{CertificateMetrics, Checks};
+use crate::serve::CertificateMetrics;
 use crate::webhook::{Certificates, Hooks, Server, Source};
 
 /// Webhooks are served this long after the manager has stopped on a signal: API servers keep sending reviews until they
@@ -18,10 +22,10 @@ use crate::webhook::{Certificates, Hooks, Server, Source};
 const WEBHOOK_DRAIN: Duration = Duration::from_secs(5);
 
 /// The server as it was requested.
+#[derive(Default)]
 pub(super) struct RequestedWebhooks {
-    address: Address,
-    certificate: Source,
-    hooks: Hooks,
+    server: Option<(Result<SocketAddr, InvalidAddress>, Source, Hooks)>,
+    client_ca: Option<PathBuf>,
 }
 
 /// The server before it serves.
@@ -34,40 +38,42 @@ impl ManagerBuilder {
     /// Serves webhooks over HTTPS at an address such as `0.0.0.0:9443`, on the leader and on standbys. A replica is ready when
     /// it has the certificate. After a signal, the webhooks are served for 5 s after the controllers have stopped: API servers
     /// send reviews until the pod has left the Service.
-    pub fn webhooks(self, address: &str, certificate: Source, hooks: Hooks) -> Self {
-        let webhooks = RequestedWebhooks {
-            address: parse(address),
-            certificate,
-            hooks,
-        };
-        Self {
-            webhooks: Some(webhooks),
-            ..self
-        }
+    pub fn webhooks(mut self, address: &str, certificate: Source, hooks: Hooks) -> Self {
+        self.webhooks.server = Some((parse(address), certificate, hooks));
+        self
     }
 
     /// Requires the clients of webhooks to present a certificate that a CA in this PEM file has signed. Defaults to all clients.
-    pub fn webhook_client_ca(self, file: impl Into<PathBuf>) -> Self {
-        Self {
-            webhook_client_ca: Some(file.into()),
-            ..self
+    pub fn webhook_client_ca(mut self, file: impl Into<PathBuf>) -> Self {
+        self.webhooks.client_ca = Some(file.into());
+        self
+    }
+}
+
+impl Instance {
+    /// Adds webhooks, or replaces those of the same path. Without a server of webhooks, nothing happens.
+    pub fn extend_webhooks(&mut self, hooks: Hooks) {
+        if let Some(webhooks) = &mut self.webhooks {
+            webhooks.hooks.extend(hooks);
         }
     }
 }
 
 impl RequestedWebhooks {
-    /// Binds the server in `env`.
+    /// Binds the server in `env`; none without a server.
     pub(super) async fn bind(
         self,
-        client_ca: Option<PathBuf>,
         env: &Env,
         metrics: &CertificateMetrics,
         checks: &Checks,
         registry: &Registry,
-    ) -> Result<BoundWebhooks, RunError> {
-        let address = self.address?;
-        let mut certificates = Certificates::new(self.certificate, metrics, checks)?;
-        if let Some(client_ca) = client_ca {
+    ) -> Result<Option<BoundWebhooks>, RunError> {
+        let Some((address, certificate, hooks)) = self.server else {
+            return Ok(None);
+        };
+        let address = address?;
+        let mut certificates = Certificates::new(certificate, metrics, checks)?;
+        if let Some(client_ca) = self.client_ca {
             certificates = certificates.verifying_clients(&client_ca)?;
         }
         let registry = registry.clone();
@@ -75,16 +81,17 @@ impl RequestedWebhooks {
         let bound = env
             .tasks
             .spawn(async move { Server::bind(address, certificates, &registry).await });
-        Ok(BoundWebhooks {
+        Ok(Some(BoundWebhooks {
             server: bound.await.map_err(io::Error::other)??,
-            hooks: self.hooks,
-        })
+            hooks,
+        }))
     }
 }
 
 impl BoundWebhooks {
     /// Serves until the manager has stopped, or longer if the reason is `stop`.
     pub(super) fn start(self, env: &Env, stop: &CancellationToken) -> RunningServer {
+        tracing::info!(address = %self.server.address(), "Serving webhooks");
         let manager_stopped = CancellationToken::new();
         let (clock, stop, until) = (env.clock.clone(), stop.clone(), manager_stopped.clone());
         let until = async move {
