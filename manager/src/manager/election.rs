@@ -131,3 +131,40 @@ async fn elected(leadership: &mut watch::Receiver<Leadership>, last: Option<Term
         _ => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use coxswain_sandbox::Sandbox;
+    use jiff::Timestamp;
+
+    use crate::client::Transport;
+    use crate::election::Config;
+    use crate::env::{Env, TaskSet};
+    use crate::health::Checks;
+    use crate::manager::Options;
+    use crate::metrics::Registry;
+
+    #[tokio::test(start_paused = true)]
+    async fn election_is_checked_from_its_start_to_the_drop_of_the_manager() {
+        let tasks = TaskSet::new();
+        let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
+        let (registry, checks) = (Registry::new("test"), Checks::new());
+        let sandbox = Sandbox::builder().start().expect("a sandbox");
+        let transport = Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &registry);
+        let transport = transport.expect("a transport");
+        let client = transport.unfenced("leader-election", None);
+        let options = Options::new("test");
+        let mut manager = Manager::new(&env, &registry, &checks, transport, options).expect("a manager");
+        let (fence, config) = (manager.fence().clone(), Config::new("default", "test", "a"));
+        let elector = Elector::new(&env, client, fence, config, &registry).expect("an elector");
+        let is_checked = |probe| checks.run(probe).iter().any(|(name, _)| name == "leaderElection");
+        assert!(!is_checked(Probes::HEALTHZ));
+        manager.elect(elector);
+        assert!(is_checked(Probes::HEALTHZ) && is_checked(Probes::LIVEZ));
+        assert!(!is_checked(Probes::READYZ), "a standby is ready");
+        drop(manager);
+        assert!(!is_checked(Probes::HEALTHZ));
+    }
+}
