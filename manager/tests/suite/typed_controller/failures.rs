@@ -1,5 +1,8 @@
-//! Reconcile functions that fail, and two managers that act on one object.
+//! Reconcile functions that fail, and controllers that collide.
 
+use coxswain_manager::controller::ControllerError;
+use coxswain_manager::manager::RunError;
+use coxswain_sandbox::faults::Matcher;
 use coxswain_tests::Log;
 use tracing::level_filters::LevelFilter;
 
@@ -135,4 +138,20 @@ async fn two_managers_without_election_conflict_at_conditional_writes() {
     f.faults.forget();
     f.env.clock.sleep(HOUR).await;
     assert_eq!(f.faults.count(&Matcher::writes()), 0, "both agree");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_controllers_of_one_name_are_rejected() {
+    let (f, seen) = (Fixture::new(), Seen::default());
+    let controller = || Controller::<Boat>::new("boat").reconcile(record(&seen));
+    let manager = Manager::builder("test")
+        .controller(controller())
+        .controller(controller());
+    let ended = manager
+        .run_with(&f.env, f.transport.clone(), CancellationToken::new())
+        .await;
+    assert!(
+        matches!(&ended, Err(RunError::Controller(ControllerError::SameName { name })) if name == "boat"),
+        "{ended:?}"
+    );
 }
