@@ -4,19 +4,26 @@
 //! objects in the same versions, as far as each can decode them. A store that is added after the list began receives
 //! nothing before the next list, which it requests: until then, events may lack fields that its projection reads.
 
+mod list;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub(super) use list::{List, ListStart};
+
 use std::any::TypeId;
 use std::ptr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::Instant;
 
+use self::state::{Projection, State};
 use super::metrics::{CacheStats, Counters};
 use super::pending_writes::CachePosition;
-use super::shared_store::{AnyList, AnyStore, SharedStore};
+use super::shared_store::{AnyStore, SharedStore};
 use super::status::Status;
-use super::store::{Partition, Stale};
+use super::store::Partition;
 use super::wire::RawItem;
 use crate::client::View;
 use crate::env::Clock;
@@ -38,55 +45,6 @@ pub(super) struct Informer {
     changes: watch::Sender<()>,
 }
 
-struct State {
-    partitions: Vec<Progress>,
-    stores: Vec<Projection>,
-    /// The number of restores: versions of different epochs are not comparable.
-    epoch: u64,
-}
-
-struct Projection {
-    id: TypeId,
-    store: Arc<dyn AnyStore>,
-    /// It was requested by [`Caches::of`](super::Caches::of), not only for its metadata.
-    required: bool,
-}
-
-/// The progress of the reflector of a partition.
-struct Progress {
-    status: Status,
-    /// The API server did not serve the resource at the last request: cached objects may be deleted.
-    unserved: bool,
-    /// The time of the last event, bookmark or list, or of the start.
-    last_update: Instant,
-    /// The time of the last update or opened watch, or of the start.
-    last_contact: Instant,
-    /// The number of lists that were started.
-    lists_started: u64,
-    /// The number and the start of the last list that was applied to the stores.
-    applied: Option<(u64, Instant)>,
-    /// The number of unidentified items in that list.
-    unidentified: usize,
-}
-
-/// A list that was started, and the stores that receive it.
-pub(super) struct ListStart {
-    /// Counts the lists of the partition from 1.
-    number: u64,
-    at: Instant,
-    pub(super) view: View,
-    /// The maximum number of objects on a page.
-    pub(super) page: u32,
-    stores: Vec<Arc<dyn AnyStore>>,
-}
-
-/// A list of which the first page has arrived.
-pub(super) struct List {
-    stores: Vec<(Arc<dyn AnyStore>, Box<dyn AnyList>)>,
-    unidentified: usize,
-    pub(super) restored: bool,
-}
-
 /// The object of an event is not known, so a relist is required.
 #[derive(Debug)]
 pub(super) struct Unidentified;
@@ -99,28 +57,14 @@ impl Informer {
         clock: &Clock,
         counters: Counters,
     ) -> Self {
-        let partitions = namespaces.iter().map(|_| Progress {
-            status: Status::Syncing,
-            unserved: false,
-            last_update: clock.now(),
-            last_contact: clock.now(),
-            lists_started: 0,
-            applied: None,
-            unidentified: 0,
-        });
-        let state = State {
-            partitions: partitions.collect(),
-            stores: Vec::new(),
-            epoch: 0,
-        };
         Self {
             resource: resource.clone(),
             counters,
             includes_all,
             relist_requests: namespaces.iter().map(|_| watch::Sender::new(())).collect(),
+            state: RwLock::new(State::new(namespaces.len(), clock.now())),
             namespaces,
             clock: clock.clone(),
-            state: RwLock::new(state),
             changes: watch::Sender::new(()),
         }
     }
@@ -406,160 +350,5 @@ impl Informer {
 
     fn change<R>(&self, with: impl FnOnce(&mut State) -> R) -> R {
         with(&mut self.state.write().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl State {
-    fn view(&self) -> View {
-        let id = TypeId::of::<MetaObject>();
-        if self.stores.iter().all(|it| it.id == id) {
-            View::Metadata
-        } else {
-            View::Full
-        }
-    }
-
-    /// Returns one of the synced stores, which all have the same objects and versions.
-    fn synced(&self) -> Option<&dyn AnyStore> {
-        let mut stores = self.stores.iter().map(|it| &*it.store);
-        stores.find(|store| store.is_synced())
-    }
-
-    fn reached(&self, partition: Partition) -> Version {
-        let mut stores = self.stores.iter();
-        let listed = stores.find(|it| it.store.is_listed(partition));
-        listed.map_or_else(Version::none, |it| it.store.reached(partition))
-    }
-
-    /// Calls `with` for the stores that include a list of the partition.
-    fn each(&self, partition: Partition, mut with: impl FnMut(&dyn AnyStore)) {
-        for it in &self.stores {
-            if it.store.is_listed(partition) {
-                with(&*it.store);
-            }
-        }
-    }
-}
-
-impl ListStart {
-    /// Accepts the first page of the list, with this version. `restored` if earlier versions are not comparable.
-    pub(super) fn accept(
-        &self,
-        partition: Partition,
-        version: &Version,
-        restored: bool,
-    ) -> Result<List, Stale> {
-        let accept = |store: &Arc<dyn AnyStore>| {
-            let list = Arc::clone(store).begin_list(partition, version.clone(), restored)?;
-            Ok((Arc::clone(store), list))
-        };
-        Ok(List {
-            stores: self.stores.iter().map(accept).collect::<Result<_, _>>()?,
-            unidentified: 0,
-            restored,
-        })
-    }
-}
-
-impl List {
-    /// Adds the items of a page.
-    pub(super) fn add(&mut self, items: &[RawItem<'_>]) {
-        self.unidentified += items.iter().filter(|item| item.identity.is_none()).count();
-        for (_, list) in &mut self.stores {
-            list.add(items);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    use serde::Deserialize;
-
-    use crate::cache::metrics::CacheMetrics;
-    use crate::cache::store::Store;
-    use crate::cache::wire;
-    use crate::metrics::Registry;
-    use crate::object::Meta;
-
-    /// A second projection.
-    #[derive(Debug, PartialEq, Deserialize)]
-    struct Pod {
-        metadata: Meta,
-    }
-
-    impl Object for Pod {
-        fn meta(&self) -> &Meta {
-            &self.metadata
-        }
-
-        fn meta_mut(&mut self) -> &mut Meta {
-            &mut self.metadata
-        }
-    }
-
-    const ALL: Partition = Partition(0);
-
-    fn informer() -> Informer {
-        let pods = Resource::namespaced("", "v1", "pods", "Pod");
-        let counters = CacheMetrics::new("", &Registry::new("test"))
-            .expect("metrics")
-            .counters(&pods);
-        Informer::new(&pods, vec![String::new()], true, &Clock::system(), counters)
-    }
-
-    /// Lists one pod at this version.
-    fn list(informer: &Informer, start: &ListStart, version: u64) {
-        let body = format!(
-            r#"{{"metadata":{{"resourceVersion":"{version}"}},"items":[{{"metadata":{{"name":"a","uid":"1","resourceVersion":"{version}"}}}}]}}"#
-        );
-        let page = wire::page(&body).expect("a page");
-        let mut list = start.accept(ALL, &page.version, false).expect("a newer list");
-        list.add(&page.items);
-        informer.apply_list(ALL, start, list);
-    }
-
-    #[tokio::test]
-    async fn store_receives_nothing_before_a_list_that_started_after_it_was_added() {
-        let informer = informer();
-        let metadata = informer.store::<MetaObject>(false);
-        assert_eq!(informer.view(), View::Metadata);
-        list(&informer, &informer.start_list(ALL), 5);
-        let start = informer.start_list(ALL);
-        let pods = informer.store::<Pod>(true);
-        list(&informer, &start, 6);
-        let line =
-            r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","uid":"1","resourceVersion":"7"}}}"#;
-        let Ok(wire::Event::Put(item)) = wire::event(line) else {
-            panic!("an event");
-        };
-        assert!(informer.put(ALL, &item).is_ok());
-        assert!(!pods.is_synced() && pods.read(Store::len) == 0);
-        assert_eq!(
-            (metadata.version(), informer.position().version),
-            ("7".into(), "7".into())
-        );
-        assert!(
-            !informer.has_caught_up(ALL, &"7".into(), 0),
-            "a store is not synced"
-        );
-
-        assert_eq!(informer.view(), View::Full);
-        list(&informer, &informer.start_list(ALL), 8);
-        assert!(pods.is_synced() && informer.is_synced());
-        assert_eq!((pods.version(), metadata.version()), ("8".into(), "8".into()));
-        assert!(informer.has_caught_up(ALL, &"7".into(), 0));
-    }
-
-    #[tokio::test]
-    async fn list_in_progress_does_not_change_a_forgotten_store() {
-        let informer = informer();
-        let metadata = informer.store::<MetaObject>(false);
-        informer.store::<Pod>(true);
-        let start = informer.start_list(ALL);
-        assert!(!informer.forget_metadata());
-        list(&informer, &start, 5);
-        assert!(!metadata.is_synced() && informer.is_synced());
     }
 }
