@@ -19,12 +19,12 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
 #[kube(group = "demo.dev", version = "v1", kind = "Greeting", namespaced)]
 #[kube(status = "GreetingStatus")]
-pub struct GreetingSpec {
+pub(crate) struct GreetingSpec {
     text: String,
 }
 
 #[derive(Serialize, Deserialize, Clone, Debug, JsonSchema)]
-pub struct GreetingStatus {
+pub(crate) struct GreetingStatus {
     ready: bool,
 }
 
@@ -37,7 +37,7 @@ async fn reconcile(ctx: Context<Greeting>) -> Result<Action, Error> {
     Ok(Action::Done)
 }
 
-pub fn controller() -> Definition {
+pub(crate) fn controller() -> Definition {
     Controller::<Greeting>::new("greeting")
         .owns::<ConfigMap>()
         .watches::<Secret>(|secret| keys_of(secret))

@@ -12,10 +12,10 @@ use std::time::Duration;
 use coxswain_manager::client::{Client, Transport};
 use coxswain_manager::controller::{Action, Context, Controller, Definition, ReconcileError};
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::health::{Checks, Health, Probes};
 use coxswain_manager::manager::{Manager, Options};
 use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
-use coxswain_manager::serve::{Checks, Health, Probes};
 use coxswain_sandbox::faults::Faults;
 use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 use jiff::Timestamp;
@@ -134,7 +134,7 @@ impl Fixture {
         );
         let mut manager = manager.expect("a manager");
         manager.add_controller(controller).expect("a controller");
-        let running = manager.run(None, CancellationToken::new());
+        let running = manager.run(CancellationToken::new());
         self.env
             .tasks
             .spawn(async move { running.await.expect("an orderly end") });

@@ -1,14 +1,13 @@
 //! A reconcile that blocks the only thread of its runtime. The process runs in a thread of its own, on a clock that is faster
 //! than that of the machine.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use coxswain_manager::client::Transport;
-use coxswain_manager::controller::{Action, Context, Controller};
+use coxswain_manager::controller::{Action, Context, Controller, ReconcileError};
 use coxswain_manager::election;
 use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
 use coxswain_manager::manager::{ControlRuntime, Manager, Process};
@@ -38,8 +37,8 @@ fn lease() -> election::Config {
 }
 
 /// A service of the sandbox as a transport, whose tasks run on the runtime of the caller.
-async fn connect(service: FaultService<ApiService>, clock: Clock, registry: Registry) -> Transport {
-    let transport = Transport::from_service(service, "sandbox", "test", &clock, &registry);
+fn connect(service: FaultService<ApiService>, clock: &Clock, registry: &Registry) -> Transport {
+    let transport = Transport::from_service(service, "sandbox", "test", clock, registry);
     transport.expect("unregistered metrics")
 }
 
@@ -55,11 +54,12 @@ async fn run(
     assert!(env.clock.inject(Fault::Rate(RATE)));
     let control = ControlRuntime::start().expect("threads");
     let registry = Registry::new("test");
-    let transport = connect(service.clone(), env.clock.clone(), registry.clone()).await;
+    let transport = connect(service.clone(), &env.clock, &registry);
     let mut process = Process::new(&env, transport);
     process.control_env = control.env(&env);
     // Its requests must not need the blocked thread.
-    let of_control = connect(service, env.clock.clone(), Registry::new("test"));
+    let clock = env.clock.clone();
+    let of_control = async move { connect(service, &clock, &Registry::new("test")) };
     let connected = process.control_env.tasks.spawn(of_control).await;
     process.control_transport = connected.expect("no panic");
     let released = Mutex::new(released);
@@ -68,7 +68,7 @@ async fn run(
         .reconcile(move |_: Context<ConfigMap>| {
             // Fails when the sender is dropped.
             let _ = released.lock().expect("no panic").recv();
-            std::future::ready(Ok::<_, Infallible>(Action::Done))
+            std::future::ready(Ok::<_, ReconcileError>(Action::Done))
         });
     let builder = Manager::builder("test")
         .registry(registry)
@@ -86,12 +86,13 @@ async fn run(
 async fn blocked_thread_is_named_in_health_and_the_lease_is_renewed() {
     let (sandbox, faults, stop) = (sandbox(), Faults::new(), CancellationToken::new());
     let service = faults.wrap(sandbox.service());
-    let clock = Clock::system();
-    let user = connect(service.clone(), clock, Registry::new("test")).await;
+    let user = connect(service.clone(), &Clock::system(), &Registry::new("test"));
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "map"}});
-    let created = user.unfenced("user", None);
-    let created = created.create::<Value>(&MAPS, "default", map.to_string().into());
-    created.await.expect("created");
+    let _: Value = user
+        .unfenced("user", None)
+        .create(&MAPS, "default", map.to_string().into())
+        .await
+        .expect("created");
     let (send_address, address) = mpsc::channel();
     let (release, released) = mpsc::channel();
     let stopping = stop.clone();
