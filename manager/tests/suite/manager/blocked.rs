@@ -110,7 +110,7 @@ async fn blocked_thread_is_named_in_health_and_the_lease_is_renewed() {
         reply.text().contains("[-]blocking failed").then_some(())
     });
     named.await.expect("the check of the controller fails");
-    let renewals = || faults.count(&Matcher::verb("update").resource("leases"));
+    let renewals = || faults.count(&Matcher::writes().resource("leases.coordination.k8s.io"));
     let before = renewals();
     let renewed = time::eventually(time::ANSWER, async || (renewals() > before + 1).then_some(()));
     renewed.await.expect("the Lease is renewed");
