@@ -17,6 +17,7 @@ use crate::controller::{ControllerError, Definition};
 #[cfg(feature = "election")]
 use crate::election::{self, ElectionError};
 use crate::events::RecorderError;
+use crate::health::{Health, Probes};
 use crate::metrics::Registry;
 #[cfg(feature = "serve")]
 use crate::serve::{AuthorityError, ServeError, TlsError};
@@ -45,6 +46,7 @@ pub struct ManagerBuilder {
     pub(super) webhooks: RequestedWebhooks,
     pub(super) controllers: Vec<Definition>,
     pub(super) background: Vec<Background>,
+    pub(super) health_checks: Vec<HealthCheck>,
 }
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -52,6 +54,9 @@ pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// A task, and its name.
 pub(super) type Background =
     Box<dyn FnOnce(Caches, CancellationToken) -> BoxFuture<'static, (String, Result<(), BoxError>)> + Send>;
+
+/// The name of a health check, its probes and the check.
+pub(super) type HealthCheck = (String, Probes, Box<dyn Fn() -> Health + Send + Sync>);
 
 /// The reason why a process failed.
 #[derive(Debug, thiserror::Error)]
@@ -122,6 +127,7 @@ impl Manager {
             webhooks: RequestedWebhooks::default(),
             controllers: Vec::new(),
             background: Vec::new(),
+            health_checks: Vec::new(),
         }
     }
 }
@@ -145,6 +151,17 @@ impl ManagerBuilder {
             let task = run(caches, stop);
             Box::pin(async move { (name, task.await) })
         }));
+        self
+    }
+
+    /// Adds a health check. It runs on every probe and must not block.
+    pub fn health_check(
+        mut self,
+        name: impl Into<String>,
+        probes: Probes,
+        check: impl Fn() -> Health + Send + Sync + 'static,
+    ) -> Self {
+        self.health_checks.push((name.into(), probes, Box::new(check)));
         self
     }
 

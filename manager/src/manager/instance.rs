@@ -95,6 +95,9 @@ impl ManagerBuilder {
         if let Some(namespace) = self.service_accounts {
             manager.use_service_accounts(ServiceAccounts::new(&env, issuer, service_accounts, &namespace));
         }
+        for (name, probes, check) in self.health_checks {
+            manager.registrations.push(checks.add(name, probes, check));
+        }
         for controller in self.controllers {
             manager.add_controller(controller)?;
         }

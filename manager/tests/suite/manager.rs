@@ -3,6 +3,7 @@
 mod blocked;
 mod handover;
 mod health;
+mod instance;
 mod partition;
 mod service_accounts;
 mod shutdown;
