@@ -148,7 +148,7 @@ impl Instance {
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
         let controllers: Vec<_> = self.manager.controllers.iter().map(|it| it.name()).collect();
         tracing::info!(
-            version = self.version,
+            version = Some(self.version).filter(|it| !it.is_empty()),
             identity = self.identity,
             controllers = controllers.join(","),
             "Starting"
