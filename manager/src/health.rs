@@ -102,6 +102,12 @@ impl Checks {
         }
     }
 
+    /// Reports whether there is a check of this name.
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        list.iter().any(|check| check.name == name)
+    }
+
     /// Runs the checks of one endpoint. Returns the results by name.
     #[must_use]
     pub fn run(&self, probe: Probes) -> Vec<(String, Health)> {

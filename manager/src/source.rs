@@ -50,7 +50,7 @@ pub struct Source<T, O, Q = Key> {
     handler: Handler<T, Q>,
 }
 
-/// A source of any object type. By default it has no cache, so that it is always synced.
+/// A source of any object type. The default methods are those of a source without a cache, which is always synced.
 pub(crate) trait AnySource<Q: Item>: Send + Sync {
     fn name(&self) -> &str;
 

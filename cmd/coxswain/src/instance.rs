@@ -1,5 +1,8 @@
 //! The manager of a configuration: its options and its controllers. A process runs one, the tour two.
 
+use std::panic;
+
+use bytes::Bytes;
 use coxswain_config::{Config, Enablement, LeaderElection, Webhook, WebhookCertificate};
 use coxswain_controllers::garbage_collector::{self, GraphPage};
 use coxswain_controllers::hollow_kubelet;
@@ -9,7 +12,10 @@ use coxswain_manager::controller::ControllerError;
 use coxswain_manager::election;
 use coxswain_manager::manager::{Instance, Manager, ManagerBuilder};
 use coxswain_manager::metrics::Registry;
+use coxswain_manager::serve::HttpResponse;
 use coxswain_manager::webhook::{Hooks, ServiceCertificate, ServiceName, Source};
+
+use http::Request;
 
 use crate::NAME;
 use crate::build::VERSION;
@@ -22,7 +28,20 @@ pub(crate) fn builder(config: &Config, registry: &Registry) -> ManagerBuilder {
         client_connection,
         leader_election,
         webhook,
-        ..
+        serving: _,
+        authentication: _,
+        authorization: _,
+        logging: _,
+        tracing: _,
+        debugging: _,
+        sandbox: _,
+        app_services: _,
+        deployments: _,
+        garbage_collector: _,
+        hollow_kubelet: _,
+        replicas: _,
+        flags: _,
+        document: _,
     } = config;
     let mut builder = Manager::builder(NAME)
         .version(VERSION)
@@ -57,12 +76,17 @@ pub(crate) fn host(config: &Config, instance: &mut Instance) -> Result<Vec<&'sta
     instance.extend_webhooks(hooks);
     if let Some(page) = graph {
         instance.extend_endpoints(move |endpoints| {
-            endpoints.mount(GraphPage::PATH, move |request| {
-                std::future::ready(page.answer(&request))
-            })
+            endpoints.mount(GraphPage::PATH, move |request| draw(page.clone(), request))
         });
     }
     Ok(names)
+}
+
+/// Draws the graph on a thread for blocking work: a large graph must not delay a renewal of the Lease.
+async fn draw(page: GraphPage, request: Request<Bytes>) -> HttpResponse {
+    let drawn = tokio::task::spawn_blocking(move || page.answer(&request)).await;
+    // A panic fails the request.
+    drawn.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))
 }
 
 fn settings(config: &Config) -> Settings {
@@ -107,7 +131,7 @@ fn election(flags: &LeaderElection) -> election::Config {
         resource_namespace,
     } = flags;
     election::Config {
-        // That of the process.
+        // The manager sets that of the process.
         identity: String::new(),
         namespace: resource_namespace.clone(),
         name: resource_name.clone(),
@@ -133,7 +157,7 @@ fn with_webhooks(builder: ManagerBuilder, webhook: &Webhook) -> ManagerBuilder {
         }
         WebhookCertificate::Folder(folder) => Source::Folder(folder),
     };
-    // Those of the controllers follow.
+    // `host` adds the webhooks of the controllers.
     let builder = builder.webhooks(&listen.to_string(), source, Hooks::new());
     match client_ca {
         Some(file) => builder.webhook_client_ca(file),

@@ -1,4 +1,4 @@
-//! Start and stop of the process: flags in force, the connection or the sandbox, the pages, signals, reload and traces.
+//! Start and stop of the process: the connection or the sandbox, the pages, signals, reload and traces.
 
 use std::ffi::OsString;
 use std::future::pending;
@@ -10,6 +10,7 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{ControlRuntime, Instance, Process, RunError};
 use coxswain_manager::metrics::Registry;
 use prometheus::process_collector::ProcessCollector;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -32,12 +33,15 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
     let control = ControlRuntime::start()?;
-    Box::pin(run_in(&env, &control.env(&env), config, arguments, log)).await
+    let registry = Registry::new(NAME);
+    runtime_metrics::register(&registry, [&Handle::current(), control.handle()])?;
+    Box::pin(run_in(&env, &control.env(&env), registry, config, arguments, log)).await
 }
 
 async fn run_in(
     env: &Env,
     control_env: &Env,
+    registry: Registry,
     config: Config,
     arguments: Vec<OsString>,
     log: &Log,
@@ -45,10 +49,8 @@ async fn run_in(
     let mut signals = Signals::install()?;
     let hangup = Hangup::install()?;
     let stop = CancellationToken::new();
-    let registry = Registry::new(NAME);
     registry.register(Box::new(ProcessCollector::for_self()))?;
     BUILD.register(&registry)?;
-    runtime_metrics::register(&registry)?;
     let traces = Traces::start(&config.tracing, env, &registry)?;
 
     let built = async {
@@ -67,7 +69,7 @@ async fn run_in(
         let mut builder = instance::builder(&config, &registry);
         if let Some((server, certificates)) = port {
             let access = serving::access(&config, control_env, &process.control_transport).await?;
-            builder = builder.endpoints_by(server, certificates, access);
+            builder = builder.endpoints_on(server, certificates, access);
         }
         let mut instance = builder.build(process).await?;
         let controllers = instance::host(&config, &mut instance).map_err(RunError::from)?;

@@ -1,21 +1,26 @@
-//! Metrics of the Tokio runtime.
+//! Metrics of the Tokio runtimes.
 
 use prometheus::PullingGauge;
 
 use coxswain_manager::metrics::Registry;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, RuntimeMetrics};
 
-/// Registers the metrics of the current runtime.
-///
-/// # Panics
-/// Outside a tokio runtime.
-pub(crate) fn register(registry: &Registry) -> prometheus::Result<()> {
-    let runtime = Handle::current().metrics();
+/// Registers the metrics of all runtimes together.
+pub(crate) fn register<'a>(
+    registry: &Registry,
+    runtimes: impl IntoIterator<Item = &'a Handle>,
+) -> prometheus::Result<()> {
+    let runtimes: Vec<_> = runtimes.into_iter().map(Handle::metrics).collect();
     #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
-    let alive = move || runtime.num_alive_tasks() as f64;
+    let alive = move || {
+        runtimes
+            .iter()
+            .map(RuntimeMetrics::num_alive_tasks)
+            .sum::<usize>() as f64
+    };
     registry.register(Box::new(PullingGauge::new(
         "coxswain_tokio_alive_tasks",
-        "[ALPHA] Number of alive tasks of the Tokio runtime.",
+        "[ALPHA] Number of alive tasks of the Tokio runtimes.",
         Box::new(alive),
     )?))
 }
@@ -24,19 +29,21 @@ pub(crate) fn register(registry: &Registry) -> prometheus::Result<()> {
 mod tests {
     use super::*;
 
-    use coxswain_manager::env::TaskSet;
+    use coxswain_manager::manager::ControlRuntime;
 
     #[tokio::test]
     async fn alive_tasks_are_counted_when_scraped() {
         let registry = Registry::new("coxswain");
-        register(&registry).expect("registered");
+        let control = ControlRuntime::start().expect("threads");
+        register(&registry, [&Handle::current(), control.handle()]).expect("registered");
         let tasks = || registry.gather()[0].get_metric()[0].get_gauge().get_value();
         let before = tasks();
-        let set = TaskSet::new();
-        let task = set.handle().spawn(std::future::pending::<()>());
-        assert!((tasks() - before - 1.0).abs() < f64::EPSILON);
-        task.abort();
-        assert!(task.await.expect_err("aborted").is_cancelled());
-        assert!((tasks() - before).abs() < f64::EPSILON);
+        for runtime in [&Handle::current(), control.handle()] {
+            let task = runtime.spawn(std::future::pending::<()>());
+            assert!((tasks() - before - 1.0).abs() < f64::EPSILON);
+            task.abort();
+            assert!(task.await.expect_err("aborted").is_cancelled());
+            assert!((tasks() - before).abs() < f64::EPSILON);
+        }
     }
 }

@@ -22,7 +22,7 @@ use crate::error::{CertificateFlags, ProcessError};
 /// The rate limit of reviews, apart from those of controllers: clients of the endpoints cause them.
 const REVIEW_LIMIT: RateLimit = RateLimit { qps: 20.0, burst: 40 };
 
-/// Binds the port in `env`; none if it is disabled.
+/// Binds the port on the runtime of `env`. Returns none if the port is disabled.
 pub(crate) async fn bind(
     config: &Config,
     env: &Env,
@@ -89,12 +89,14 @@ pub(crate) async fn access(
     }
     let (authentication, authorization) = (&config.authentication, &config.authorization);
     let token_reviews = review_client(
+        env,
         transport,
         "authentication",
         "--authentication-kubeconfig",
         authentication.kubeconfig.as_deref(),
     );
     let access_reviews = review_client(
+        env,
         transport,
         "authorization",
         "--authorization-kubeconfig",
@@ -144,6 +146,7 @@ fn authentication_options(authentication: &Authentication) -> AuthenticationOpti
 }
 
 async fn review_client(
+    env: &Env,
     transport: &Transport,
     name: &str,
     flag: &'static str,
@@ -166,11 +169,7 @@ async fn review_client(
         ClusterError::Kubeconfig { reason, .. } => invalid(reason),
         error => error.into(),
     })?;
-    let transport = transport.clone();
-    // Connecting may run an exec credential plugin and block.
-    let connected = tokio::task::spawn_blocking(move || transport.reconnect(&config))
-        .await
-        .map_err(io::Error::other)?;
+    let connected = transport.reconnect_on(&env.tasks, config).await;
     let connected = connected.map_err(|error| match error {
         ConnectError::Config { reason, .. } => invalid(reason),
         error @ ConnectError::Metrics(_) => error.into(),

@@ -1,7 +1,7 @@
 //! Live lists: the dependents of owners that are being orphaned, whether or not a cache has shown them.
 //!
-//! For a namespaced owner: a consistent list of every namespaced resource in its namespace. The dependents of a
-//! cluster-scoped owner can be in any namespace: for it, a version of every resource, which the graph has to reach. A list
+//! For a namespaced owner: a consistent list of every namespaced resource in its namespace. For a cluster-scoped owner: the
+//! resourceVersion of every resource, which the graph must reach. Its dependents can be in any namespace. A list
 //! serves all owners of a namespace that requested it before it started. Few namespaces are listed at the same time, by a
 //! client with a rate limiter of its own: no other request waits for a live list.
 //!

@@ -12,6 +12,9 @@ use crate::object::{Key, Meta, MetaObject, Resource, Version};
 /// The number of times that a list starts over because its continue token has expired.
 const RESTARTS_MAX: u32 = 3;
 
+/// A page of a list that is larger makes the following ones smaller.
+const PAGE_BYTES: u64 = 16 * 1024 * 1024;
+
 /// The representation of objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum View {
@@ -197,8 +200,8 @@ impl Reader {
         Ok(self.read(call, &request_line).await?.into_body())
     }
 
-    /// Reads all pages of a list of `query.limit` objects each. `add` decodes a page into the result, and returns its
-    /// continue token. If the token expires (410 Gone), the list starts over with an empty result, a few times at most.
+    /// Reads all pages of a list of at most `query.limit` objects each, and fewer after a page of more than 16 MiB. `add` decodes a
+    /// page into the result, and returns its continue token. If the token expires (410 Gone), the list starts over with an empty result, a few times at most.
     pub async fn list_pages<A: Default, E: From<ClientError>>(
         &self,
         resource: &Resource,
@@ -231,6 +234,7 @@ impl Reader {
                 return Err(ClientError::Decode { request_line, reason }.into());
             }
             query.continue_token = token;
+            query.limit = next_limit(query.limit, page.len());
         }
     }
 
@@ -295,6 +299,12 @@ impl Reader {
     }
 }
 
+/// Returns the number of objects of the next page, after a page of `bytes`. Zero is no limit.
+fn next_limit(limit: u32, bytes: usize) -> u32 {
+    let fitting = u64::from(limit) * PAGE_BYTES / (bytes as u64).max(PAGE_BYTES);
+    u32::try_from(fitting).map_or(limit, |it| it.max(limit.min(1)))
+}
+
 fn read(verb: &'static str, path: String) -> Call {
     Call {
         method: Method::GET,
@@ -304,5 +314,25 @@ fn read(verb: &'static str, path: String) -> Call {
         accept: View::Full.object_media_type(),
         body: None,
         deadline: READ_TIMEOUT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_after_a_large_one_are_smaller() {
+        const MIB: usize = 1024 * 1024;
+        for (limit, bytes, next) in [
+            (500, MIB, 500),
+            (500, 16 * MIB, 500),
+            (500, 32 * MIB, 250),
+            (500, 750 * MIB, 10),
+            (3, 750 * MIB, 1),
+            (0, 750 * MIB, 0),
+        ] {
+            assert_eq!(next_limit(limit, bytes), next, "{limit} objects, {bytes} bytes");
+        }
     }
 }

@@ -13,6 +13,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt as _};
 use kube::config::AuthInfo;
+use tokio::task::JoinError;
 use tower_layer::Layer as _;
 use tower_service::Service;
 
@@ -20,7 +21,7 @@ use super::fence::{FenceClosed, FenceClosedInFlight};
 use super::metrics::Metrics;
 use super::response::error_chain;
 use super::{Client, Fence, RateLimit, Reader, Term, WriteTracker};
-use crate::env::Clock;
+use crate::env::{Clock, Tasks};
 use crate::trace::Tracer;
 
 /// The timeout of a TCP connect.
@@ -120,6 +121,22 @@ impl Transport {
             kube: socket(config)?,
             ..self.clone()
         })
+    }
+
+    /// [`Transport::reconnect`] on the runtime of `tasks`, which then drives the connections. Does not block.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub async fn reconnect_on(&self, tasks: &Tasks, config: kube::Config) -> Result<Self, ConnectError> {
+        let server = host(&config);
+        let transport = self.clone();
+        // Connecting may run an exec credential plugin and block.
+        let connect = async { tokio::task::spawn_blocking(move || transport.reconnect(&config)).await };
+        let failed = |error: JoinError| ConnectError::Config {
+            server,
+            reason: error.to_string(),
+        };
+        tasks.spawn(connect).await.flatten().map_err(failed)?
     }
 
     /// Returns the same transport with connections of its own and without the credentials in `config`: neither token nor

@@ -97,6 +97,8 @@ pub enum RunError {
     Metrics(#[from] prometheus::Error),
     #[error(transparent)]
     Manager(#[from] ManagerError),
+    #[error("there is another health check {0:?}: choose another name")]
+    SameHealthCheck(String),
     #[error("background task {name} failed: {reason}")]
     Background { name: String, reason: String },
     #[error("the {name} failed: {reason}")]
@@ -154,7 +156,8 @@ impl ManagerBuilder {
         self
     }
 
-    /// Adds a health check. It runs on every probe and must not block.
+    /// Adds a health check. It runs on every probe and must not block. Its name must differ from those of other checks, such as
+    /// `caches`, `leaderElection` and the names of controllers.
     pub fn health_check(
         mut self,
         name: impl Into<String>,
@@ -178,8 +181,8 @@ impl ManagerBuilder {
         Self { version, ..self }
     }
 
-    /// Sets the identity of this process in the election and in events. It must be unique. Defaults to the host name and a
-    /// random UUID.
+    /// Sets the identity of this process in the election and in events. It must be unique, also among earlier processes
+    /// of the same pod. Defaults to the host name and a random UUID.
     pub fn identity(self, identity: impl Into<String>) -> Self {
         Self {
             identity: Some(identity.into()),
@@ -187,7 +190,7 @@ impl ManagerBuilder {
         }
     }
 
-    /// Gives each controller the identity of the service account of its name in this namespace. Defaults to the identity of
+    /// Sends the requests of each controller as the service account of the same name in `namespace`. Defaults to the identity of
     /// the process.
     pub fn service_accounts(self, namespace: impl Into<String>) -> Self {
         Self {
@@ -208,7 +211,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// Starts each controller after a random delay between this and twice this. Defaults to none.
+    /// Starts each controller after a random delay between `interval` and twice `interval`. Defaults to no delay.
     pub fn start_interval(mut self, interval: Duration) -> Self {
         self.options.start_interval = interval;
         self

@@ -1,9 +1,9 @@
 //! The runtime of the election, the endpoints and the webhooks: reconciles that block all threads of the other runtime delay
-//! neither a renewal nor a review, and do not silence the health checks.
+//! neither a renewal nor a review, and the health endpoints keep answering.
 
 use std::io;
 
-use tokio::runtime::{self, Runtime};
+use tokio::runtime::{self, Handle, Runtime};
 
 use crate::env::{Env, TaskSet};
 
@@ -14,7 +14,8 @@ const THREADS: usize = 2;
 #[derive(Debug)]
 pub struct ControlRuntime {
     tasks: TaskSet,
-    /// Only none during the drop.
+    handle: Handle,
+    /// None only during drop.
     runtime: Option<Runtime>,
 }
 
@@ -28,8 +29,15 @@ impl ControlRuntime {
             .build()?;
         Ok(Self {
             tasks: TaskSet::on(runtime.handle()),
+            handle: runtime.handle().clone(),
             runtime: Some(runtime),
         })
+    }
+
+    /// Returns the handle of the runtime.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
     }
 
     /// Returns the environment of tasks on this runtime.

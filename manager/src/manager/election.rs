@@ -5,7 +5,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{Manager, ManagerBuilder, ManagerError};
-use crate::client::{Takeover, Term};
+use crate::client::{Fence, Takeover, Term};
 use crate::election::{self, Elector, Leadership, Release};
 use crate::health::{Health, Probes};
 
@@ -37,15 +37,23 @@ impl Manager {
         let (finish, finished) = oneshot::channel();
         // In a task of the elector: a reconcile that blocks its thread does not delay a renewal on another runtime.
         let mut election = tasks.spawn(elector.run(stop.clone(), async { finished.await.ok().flatten() }));
-        let _aborted = AbortOnDrop(election.abort_handle());
+        let _aborted = AbortOnDrop(election.abort_handle(), self.fence.clone());
         let released = tokio::select! {
             biased;
             // The election must not end before the terms.
             ended = &mut election => ended,
             release = self.lead_terms(leadership, &stop) => {
+                let (release, failure) = match release {
+                    Ok(release) => (release, None),
+                    Err(error) => (None, Some(error)),
+                };
                 // Fails only if the election has just failed, which is handled next.
-                let _ = finish.send(release?);
-                election.await
+                let _ = finish.send(release);
+                let ended = election.await;
+                if let Some(error) = failure {
+                    return Err(error);
+                }
+                ended
             }
         };
         match released {
@@ -109,11 +117,13 @@ impl ManagerBuilder {
     }
 }
 
-/// Aborts a task with the future that waits for it.
-struct AbortOnDrop(AbortHandle);
+/// Aborts the election and closes the fence when dropped.
+struct AbortOnDrop(AbortHandle, Fence);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
+        // The abort takes effect later.
+        self.1.close();
         self.0.abort();
     }
 }
@@ -147,7 +157,7 @@ mod tests {
     use crate::metrics::Registry;
 
     #[tokio::test(start_paused = true)]
-    async fn election_is_checked_from_its_start_to_the_drop_of_the_manager() {
+    async fn election_check_is_removed_with_the_manager() {
         let tasks = TaskSet::new();
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
         let (registry, checks) = (Registry::new("test"), Checks::new());

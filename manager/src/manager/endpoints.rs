@@ -29,7 +29,7 @@ const REVIEW_TTL: Duration = Duration::from_secs(10);
 #[error("invalid address {0:?}: it must have an IP address and a port, such as 0.0.0.0:8443")]
 pub struct InvalidAddress(String);
 
-/// The server as it was requested.
+/// The requested server.
 #[derive(Default)]
 pub(super) struct RequestedEndpoints {
     server: Option<RequestedServer>,
@@ -41,7 +41,7 @@ enum RequestedServer {
     Bound(Server, ServingCertificates, Access),
 }
 
-/// The server before it serves.
+/// A bound server that does not accept connections yet.
 pub(super) struct BoundEndpoints {
     pub(super) server: Server,
     endpoints: Endpoints,
@@ -64,9 +64,9 @@ impl ManagerBuilder {
         self
     }
 
-    /// Serves the endpoints by a server that is bound already, with other options of TLS and access. Bind it on the runtime
-    /// that serves it: that of [`Process::control_env`](super::Process::control_env).
-    pub fn endpoints_by(mut self, server: Server, certificates: ServingCertificates, access: Access) -> Self {
+    /// Serves the endpoints on a bound server, with its own TLS options and access. Bind it on the runtime of
+    /// [`Process::control_env`](super::Process::control_env), which serves it.
+    pub fn endpoints_on(mut self, server: Server, certificates: ServingCertificates, access: Access) -> Self {
         self.endpoints.server = Some(RequestedServer::Bound(server, certificates, access));
         self
     }
@@ -77,7 +77,7 @@ impl ManagerBuilder {
 }
 
 impl Instance {
-    /// Adds endpoints, or replaces those of the same path. Without a server of endpoints, nothing happens.
+    /// Adds endpoints, or replaces those of the same path. Does nothing if the manager serves no endpoints.
     pub fn extend_endpoints(&mut self, extend: impl FnOnce(Endpoints) -> Endpoints + Send + 'static) {
         if let Some(endpoints) = &mut self.endpoints {
             endpoints.extensions.push(Box::new(extend));

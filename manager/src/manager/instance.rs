@@ -34,7 +34,8 @@ pub struct Instance {
     pub(super) webhooks: Option<BoundWebhooks>,
     #[cfg(feature = "serve")]
     control_env: Env,
-    /// End with the instance: its caches must not log errors when an API server in the same process stops after it.
+    /// The tasks of the caches and controllers. They end with the instance, so that its caches log no errors when an API server in
+    /// the same process stops after it.
     tasks: TaskSet,
 }
 
@@ -62,8 +63,12 @@ impl ManagerBuilder {
             tasks: tasks.handle(),
             ..env
         };
-        let identity =
-            { self.identity }.unwrap_or_else(|| identity::identity(&identity::hostname(), &env.rng));
+        #[cfg(feature = "election")]
+        let given = self.election.as_ref().map(|it| it.identity.clone());
+        #[cfg(not(feature = "election"))]
+        let given = None;
+        let given = self.identity.or(given).filter(|it| !it.is_empty());
+        let identity = given.unwrap_or_else(|| identity::identity(&identity::hostname(), &env.rng));
         self.options.instance.clone_from(&identity);
         let (name, registry, checks) = (self.options.name, self.registry, Checks::new());
         #[cfg(feature = "serve")]
@@ -95,9 +100,6 @@ impl ManagerBuilder {
         if let Some(namespace) = self.service_accounts {
             manager.use_service_accounts(ServiceAccounts::new(&env, issuer, service_accounts, &namespace));
         }
-        for (name, probes, check) in self.health_checks {
-            manager.registrations.push(checks.add(name, probes, check));
-        }
         for controller in self.controllers {
             manager.add_controller(controller)?;
         }
@@ -107,13 +109,17 @@ impl ManagerBuilder {
         }
         #[cfg(feature = "election")]
         if let Some(mut config) = self.election {
-            if config.identity.is_empty() {
-                config.identity.clone_from(&identity);
-            }
+            config.identity.clone_from(&identity);
             let client = control_transport.unfenced("leader-election", None);
             let fence = manager.fence().clone();
             let elector = crate::election::Elector::new(&control_env, client, fence, config, &registry)?;
             manager.elect(elector.with_recorder(recorder.clone()));
+        }
+        for (name, probes, check) in self.health_checks {
+            if checks.contains(&name) {
+                return Err(RunError::SameHealthCheck(name));
+            }
+            manager.registrations.push(checks.add(name, probes, check));
         }
         Ok(Instance {
             manager,
@@ -154,7 +160,7 @@ impl Instance {
             "Starting"
         );
         let mut running = Vec::new();
-        // In the order of their end.
+        // In shutdown order.
         #[cfg(feature = "webhook")]
         running.extend(self.webhooks.map(|it| it.start(&self.control_env, &stop)));
         #[cfg(feature = "serve")]

@@ -1,5 +1,7 @@
 //! The process of a built manager: logging, signals and the connection to the API server.
 
+use std::env;
+use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
@@ -15,18 +17,20 @@ use crate::metrics::Registry;
 use crate::signals::Signals;
 
 /// The environments and connections of a process.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
+#[non_exhaustive]
 pub struct Process {
-    /// Of the caches and controllers.
+    /// The environment of the caches and controllers.
     pub env: Env,
-    /// Of the caches and controllers.
+    /// The transport of the caches and controllers.
     pub transport: Transport,
-    /// Of the election, the endpoints, the webhooks and the events: see [`ControlRuntime`].
+    /// The environment of the election, the endpoints, the webhooks and the events: see [`ControlRuntime`].
     pub control_env: Env,
-    /// Of the election, the reviews of clients of the endpoints, and the events. Slow requests of controllers do not delay a
-    /// renewal.
+    /// The transport of the election, the events and the reviews of requests to the endpoints. Slow requests of controllers do
+    /// not delay a renewal.
     pub control_transport: Transport,
-    /// Without the credentials of the process, for requests as service accounts.
+    /// The transport of requests as service accounts, without the credentials of the process. It must be derived from
+    /// `transport`: the Lease is released when the outcome of all writes is known, and both share the record of them.
     pub service_accounts: Transport,
     /// The credentials, for the metrics of the client certificate.
     #[cfg(feature = "serve")]
@@ -34,7 +38,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns a process with one environment and one connection: to an API server in the same process.
+    /// Returns a process with one environment and one connection, such as to an API server in the same process.
     #[must_use]
     pub fn new(env: &Env, transport: Transport) -> Self {
         Self {
@@ -69,14 +73,8 @@ impl Process {
             Ok::<_, RunError>((transport, service_accounts, config))
         });
         let (transport, service_accounts, config) = connect.await.map_err(io::Error::other)??;
-        let of_control = transport.clone();
-        // Connections are driven by the runtime in whose context they are opened.
-        let reconnect = control_env.tasks.spawn(async move {
-            let connected = tokio::task::spawn_blocking(move || of_control.reconnect(&config)).await;
-            Ok::<_, RunError>(connected.map_err(io::Error::other)??)
-        });
         Ok(Self {
-            control_transport: reconnect.await.map_err(io::Error::other)??,
+            control_transport: transport.reconnect_on(&control_env.tasks, config).await?,
             env: env.clone(),
             control_env: control_env.clone(),
             transport,
@@ -87,15 +85,24 @@ impl Process {
     }
 }
 
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process")
+            .field("transport", &self.transport)
+            .finish_non_exhaustive()
+    }
+}
+
 impl ManagerBuilder {
     /// Runs until SIGINT or SIGTERM, and stops in order; a second signal stops immediately. Logs to standard error at the
     /// level in `RUST_LOG` (default `info`), unless the program has set a subscriber. An error is logged.
     pub async fn run(self) -> ExitCode {
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+        let colors = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
         // Fails if the program has set a subscriber.
         let _ = tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_ansi(io::stderr().is_terminal())
+            .with_ansi(colors)
             .with_writer(io::stderr)
             .try_init();
         let name = self.options.name;

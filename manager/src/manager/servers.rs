@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::builder::RunError;
 
-/// A server that serves until it is stopped.
+/// A server that serves until it is stopped or dropped.
 pub(super) struct RunningServer {
     pub(super) name: &'static str,
     pub(super) stop: CancellationToken,
@@ -33,9 +33,15 @@ pub(super) async fn first_end(servers: &mut [RunningServer]) -> RunError {
 
 /// Stops the servers, one after the other.
 pub(super) async fn stop(servers: Vec<RunningServer>) {
-    for server in servers {
+    for mut server in servers {
         server.stop.cancel();
         // A panic at the end changes nothing.
-        let _ = server.ended.await;
+        let _ = (&mut server.ended).await;
+    }
+}
+
+impl Drop for RunningServer {
+    fn drop(&mut self) {
+        self.ended.abort();
     }
 }

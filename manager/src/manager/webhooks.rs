@@ -21,14 +21,14 @@ use crate::webhook::{Certificates, Hooks, Server, Source};
 /// observe that this pod has left the Service.
 const WEBHOOK_DRAIN: Duration = Duration::from_secs(5);
 
-/// The server as it was requested.
+/// The requested server.
 #[derive(Default)]
 pub(super) struct RequestedWebhooks {
     server: Option<(Result<SocketAddr, InvalidAddress>, Source, Hooks)>,
     client_ca: Option<PathBuf>,
 }
 
-/// The server before it serves.
+/// A bound server that does not accept connections yet.
 pub(super) struct BoundWebhooks {
     pub(super) server: Server,
     pub(super) hooks: Hooks,
@@ -43,7 +43,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// Requires the clients of webhooks to present a certificate that a CA in this PEM file has signed. Defaults to all clients.
+    /// Requires the clients of webhooks to present a certificate that a CA in this PEM file has signed. By default, clients need no certificate.
     pub fn webhook_client_ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.webhooks.client_ca = Some(file.into());
         self
@@ -51,7 +51,7 @@ impl ManagerBuilder {
 }
 
 impl Instance {
-    /// Adds webhooks, or replaces those of the same path. Without a server of webhooks, nothing happens.
+    /// Adds webhooks, or replaces those of the same path. Does nothing if the manager serves no webhooks.
     pub fn extend_webhooks(&mut self, hooks: Hooks) {
         if let Some(webhooks) = &mut self.webhooks {
             webhooks.hooks.extend(hooks);

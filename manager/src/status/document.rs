@@ -117,7 +117,7 @@ pub(super) struct ErrorEntry<'a> {
 }
 
 impl Leader {
-    /// This process, which always leads.
+    /// Returns the state of a process without election, which always leads.
     pub(crate) fn without_election() -> Self {
         Self {
             leading: true,

@@ -8,31 +8,61 @@
 )]
 mod example;
 
-use coxswain_manager::manager::Manager;
-use coxswain_tests::{Cluster, Test, fixtures, test, time};
-use kube::CustomResourceExt as _;
-use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
+use std::env;
+use std::fs::{self, File};
+use std::process::{ExitCode, Stdio};
 
-use crate::process::{Process, soon};
+use coxswain_manager::manager::Manager;
+use coxswain_tests::{Api, Cluster, Test, fixtures, test, time};
+use kube::CustomResourceExt as _;
+use rustix::process::{Pid, Signal};
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::runtime::Runtime;
+
+use crate::process::soon;
+
+/// The environment variable of a process of this program that runs as the greeter: the namespace of its Lease.
+const LEASE_NAMESPACE: &str = "GREETER_LEASE_NAMESPACE";
 
 pub fn tests() -> Vec<Test> {
-    vec![test!(greeter_reconciles_while_it_holds_its_lease)]
+    vec![test!(greeter_reconciles_until_it_is_terminated)]
 }
 
-async fn greeter_reconciles_while_it_holds_its_lease(c: Cluster) {
+/// Runs as the greeter if the test has started this process.
+pub fn main() -> Option<ExitCode> {
+    let namespace = env::var(LEASE_NAMESPACE).ok()?;
+    let greeter = Manager::builder("greeter")
+        .leader_election(namespace, "greeter")
+        .endpoints("127.0.0.1:0")
+        .controller(example::controller());
+    let runtime = Runtime::new().expect("a runtime");
+    Some(runtime.block_on(greeter.run()))
+}
+
+/// Returns a client of the endpoints without credentials.
+fn anonymous(address: &str) -> Api {
+    let mut config = kube::Config::new(format!("https://{address}").parse().expect("a URL"));
+    // The certificate is generated at the start.
+    config.accept_invalid_certs = true;
+    Api::new(kube::Client::try_from(config).expect("a client"))
+}
+
+async fn greeter_reconciles_until_it_is_terminated(c: Cluster) {
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let crd = serde_json::to_value(example::Greeting::crd()).expect("a CRD");
     c.api().post(definitions, crd).await.expect(201);
     let ns = c.namespace().await;
-    let process = Process::start(&c).await;
-    let greeter = Manager::builder("greeter")
-        .leader_election(&ns, "greeter")
-        .controller(example::controller());
-    let stop = CancellationToken::new();
-    let (env, transport, stopped) = (process.env.clone(), process.transport.clone(), stop.clone());
-    let run = async move { greeter.run_with(&env, transport, stopped).await };
-    let running = process.env.tasks.spawn(run);
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = directory.path().join("log");
+    let mut greeter = Command::new(env::current_exe().expect("this program"))
+        .env("KUBECONFIG", c.kubeconfig())
+        .env(LEASE_NAMESPACE, &ns)
+        .stdin(Stdio::null())
+        .stderr(File::create(&log).expect("a file"))
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it starts");
 
     let greetings = format!("/apis/demo.dev/v1/namespaces/{ns}/greetings");
     let greeting = json!({"apiVersion": "demo.dev/v1", "kind": "Greeting", "metadata": {"name": "hello"},
@@ -59,9 +89,19 @@ async fn greeter_reconciles_while_it_holds_its_lease(c: Cluster) {
         c.api().get(&lease).await.expect(200)["spec"]["holderIdentity"].clone()
     };
     assert_ne!(holder().await.as_str().unwrap_or_default(), "");
-    stop.cancel();
-    let ended = soon("the end of the manager", running).await;
-    ended.expect("no panic").expect("an orderly end");
+    let log = fs::read_to_string(&log).expect("a log");
+    let address = log.split("Serving endpoints address=").nth(1);
+    let address = address.and_then(|it| it.split_whitespace().next()).expect(&log);
+    let endpoints = anonymous(address);
+    assert_eq!(endpoints.get("/healthz").await.status, 200);
+    let refused = endpoints.get("/metrics").await.status;
+    assert!([401, 403].contains(&refused), "{refused}");
+
+    let pid = greeter.id().and_then(|it| Pid::from_raw(it.cast_signed()));
+    let pid = pid.expect("it runs");
+    rustix::process::kill_process(pid, Signal::TERM).expect("a child of this process");
+    let ended = soon("the end of the process", greeter.wait()).await;
+    assert_eq!(ended.expect("a child").code(), Some(0));
     assert_eq!(holder().await, json!(""), "released");
     let definition = format!("{definitions}/greetings.demo.dev");
     c.api().delete(&definition, ()).await.expect(200);

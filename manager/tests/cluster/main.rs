@@ -13,6 +13,9 @@ mod greeter;
 mod process;
 
 fn main() -> std::process::ExitCode {
+    if let Some(code) = greeter::main() {
+        return code;
+    }
     coxswain_tests::runner::main(
         [
             caches::tests(),

@@ -90,7 +90,8 @@ impl Embedded {
         })
     }
 
-    /// The election needs no connection of its own: requests do not queue on a socket. A request with the token of a service
+    /// The election needs no connection of its own: requests do not queue on a socket. They run on the runtime of the controllers, as
+    /// the sandbox does. A request with the token of a service
     /// account has its identity, any other is an administrator's.
     pub(crate) fn process(&self, env: &Env, control_env: &Env) -> Process {
         let mut process = Process::new(env, self.transport.clone());

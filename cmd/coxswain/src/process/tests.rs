@@ -50,7 +50,7 @@ async fn serving(files: &Path, test: impl AsyncFn(SocketAddr)) {
         let env = Env::system(&tasks);
         let ended = tokio::select! {
             biased;
-            ended = Box::pin(run_in(&env, &env, *config, arguments, &log)) => ended,
+            ended = Box::pin(run_in(&env, &env, Registry::new(NAME), *config, arguments, &log)) => ended,
             () = test(address) => return,
         };
         let error = ended.expect_err("it runs until it is stopped").to_string();
@@ -103,7 +103,7 @@ async fn unreadable_certificate_is_logged_once_and_the_previous_one_is_served() 
             };
             client.connect(address).await.is_ok()
         };
-        assert!(is_served(&old).await);
+        advance_until(async || is_served(&old).await).await;
         assert_eq!(read_errors(address).await, 0);
 
         fs::remove_file(&certificate).expect("removed");

@@ -115,3 +115,27 @@ async fn token_taken_in_advance_is_not_taken_again() {
         "it was waited before: {took:?}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn page_after_a_large_one_is_requested_with_fewer_objects() {
+    let f = Fixture::new();
+    let client = f.transport.reader("a", None);
+    let large = format!(
+        r#"{{"metadata":{{"resourceVersion":"7","continue":"x"}},"items":[]{}}}"#,
+        " ".repeat(32 * 1024 * 1024)
+    );
+    f.server.respond(200, &[], &large);
+    f.server
+        .respond(200, &[], r#"{"metadata":{"resourceVersion":"7"},"items":[]}"#);
+    let query = ListQuery {
+        limit: 500,
+        ..ListQuery::default()
+    };
+    let listed = client.list_all_metadata(&MAPS, "n", query, |_| true).await;
+    assert_eq!(listed.expect("a list").len(), 0);
+    let limits: Vec<_> = { f.server.requests() }
+        .iter()
+        .filter_map(|it| it.parameter("limit"))
+        .collect();
+    assert_eq!(limits, ["500", "249"]);
+}

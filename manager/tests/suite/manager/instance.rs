@@ -23,7 +23,7 @@ async fn health_checks_and_endpoints_of_a_program_are_served() {
     let access = Access::new(["/healthz", "/page"]).expect("paths");
     let builder = Manager::builder("test")
         .registry(registry)
-        .endpoints_by(server.expect("a free port"), certificates, access)
+        .endpoints_on(server.expect("a free port"), certificates, access)
         .health_check("backend", Probes::HEALTHZ, || Health::Failed("down".to_owned()));
     let built = builder.build(Process::new(&env, transport.expect("unregistered metrics")));
     let mut instance = Box::pin(built).await.expect("a manager");

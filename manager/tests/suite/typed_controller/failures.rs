@@ -1,4 +1,4 @@
-//! Reconcile functions that fail, and controllers that collide.
+//! Reconcile functions that fail, and controllers with the same name.
 
 use coxswain_manager::controller::ControllerError;
 use coxswain_manager::manager::RunError;

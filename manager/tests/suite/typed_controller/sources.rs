@@ -9,7 +9,7 @@ use kube::ResourceExt as _;
 
 use super::*;
 
-/// The number of keys of a `ConfigMap` is not read, so that it does not reconcile.
+/// A projection without `data`: a change of the data enqueues nothing.
 #[derive(Debug, PartialEq, Deserialize)]
 struct Immutable {
     metadata: Meta,
