@@ -251,10 +251,8 @@ impl<'a> Context<'a> {
     }
 
     fn add(&mut self, controller: impl Runnable + 'static) {
-        match self.current.account.take() {
-            Some(account) => self.add_yielding(AuthenticatedController::new(controller, account)),
-            None => self.add_yielding(controller),
-        }
+        let account = self.current.account.take();
+        self.add_yielding(AuthenticatedController::new(controller, account));
         self.hosted.names.push(self.current.name);
     }
 

@@ -1,5 +1,6 @@
 //! A controller with the identity of a service account.
 
+use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::BoxFuture;
@@ -13,7 +14,8 @@ use crate::object::Key;
 #[derive(Debug)]
 pub struct AuthenticatedController<R> {
     inner: R,
-    account: ServiceAccount,
+    /// None for the identity of the process.
+    account: Option<ServiceAccount>,
     running: AtomicBool,
 }
 
@@ -21,8 +23,8 @@ pub struct AuthenticatedController<R> {
 struct Running<'a>(&'a AtomicBool);
 
 impl<R: Runnable> AuthenticatedController<R> {
-    /// Wraps a controller whose client is authenticated as `account`.
-    pub fn new(inner: R, account: ServiceAccount) -> Self {
+    /// Wraps a controller whose client is [authenticated as](crate::client::Reader::authenticated_as) `account`.
+    pub fn new(inner: R, account: Option<ServiceAccount>) -> Self {
         Self {
             inner,
             account,
@@ -45,10 +47,16 @@ impl<R: Runnable> Runnable for AuthenticatedController<R> {
         Box::pin(async move {
             self.running.store(true, Ordering::Relaxed);
             let _running = Running(&self.running);
+            let keep_valid = async {
+                match &self.account {
+                    Some(account) => account.keep_valid().await,
+                    None => pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 ended = run => ended,
-                never = self.account.keep_valid() => match never {},
+                never = keep_valid => match never {},
             }
         })
     }
@@ -59,7 +67,7 @@ impl<R: Runnable> Runnable for AuthenticatedController<R> {
 
     fn health(&self) -> Result<(), Unhealthy> {
         self.inner.health()?;
-        let failure = self.account.failure();
+        let failure = self.account.as_ref().and_then(ServiceAccount::failure);
         match failure.filter(|_| self.running.load(Ordering::Relaxed)) {
             Some(error) => Err(Unhealthy::Unauthenticated(error)),
             None => Ok(()),

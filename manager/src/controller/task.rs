@@ -5,7 +5,7 @@ use std::fmt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::{Definition, Fatal, Runnable, Unhealthy};
+use super::{AuthenticatedController, Definition, Fatal, Runnable, Unhealthy};
 use crate::cache::Caches;
 use crate::client::{Client, Fence, Reader, Term};
 use crate::env::Env;
@@ -45,14 +45,15 @@ impl Definition {
         Self {
             name: name.clone(),
             add: Box::new(move |manager| {
+                let account = manager.service_account(&name);
                 let task = LeaderTask {
-                    client: manager.reader(&name),
+                    client: manager.reader(&name).authenticated_as(account.as_ref()),
                     caches: manager.caches().clone(),
                     env: manager.env().clone(),
                     name,
                     run,
                 };
-                manager.add(task);
+                manager.add(AuthenticatedController::new(task, account));
                 Ok(())
             }),
         }

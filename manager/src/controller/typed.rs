@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Action, Builder, Context, ControllerError, Options, ReconcileContext, ReconcileError, Reconciler,
+    Action, AuthenticatedController, Builder, Context, ControllerError, Options, ReconcileContext, ReconcileError, Reconciler,
 };
 use crate::cache::{Cache, Caches, Lookup};
 use crate::events::Recorder;
@@ -196,7 +196,8 @@ impl<K: Kind> Controller<K> {
             add: Box::new(move |manager| {
                 let caches = manager.caches().clone();
                 let cache = caches.of_kind::<K>();
-                let recorder = manager.recorder(&name, None);
+                let account = manager.service_account(&name);
+                let recorder = manager.recorder(&name, account.as_ref());
                 let recorder = recorder.map_err(|source| ControllerError::Events {
                     name: name.clone(),
                     source,
@@ -215,11 +216,12 @@ impl<K: Kind> Controller<K> {
                     add(&caches, &mut others);
                 }
                 let own = Source::new(cache, Handler::for_object()).only(predicate);
+                let client = manager.reader(&name).authenticated_as(account.as_ref());
                 let controller = Builder::new(&*name, options, reconciler)
                     .watch(own)
                     .sources(others)
-                    .build(manager.env(), manager.reader(&name), manager.registry())?;
-                manager.add(controller);
+                    .build(manager.env(), client, manager.registry())?;
+                manager.add(AuthenticatedController::new(controller, account));
                 Ok(())
             }),
         }

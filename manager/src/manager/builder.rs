@@ -190,7 +190,7 @@ impl ManagerBuilder {
         }
     }
 
-    /// Sends the requests of each controller as the service account of the same name in `namespace`. Defaults to the identity of
+    /// Sends the requests of each controller and task as the service account of the same name in `namespace`. Defaults to the identity of
     /// the process.
     pub fn service_accounts(self, namespace: impl Into<String>) -> Self {
         Self {

@@ -1,13 +1,21 @@
-//! A controller whose service account has no token.
+//! Controllers and tasks with the identity of a service account.
 
-use coxswain_manager::client::ServiceAccounts;
-use coxswain_manager::controller::AuthenticatedController;
+use coxswain_manager::client::{Patch, ServiceAccounts};
+use coxswain_manager::controller::{
+    Action, AuthenticatedController, Context, Controller, Definition, ReconcileError, TaskContext,
+};
+use coxswain_manager::events::EventType;
 use coxswain_manager::health::{Health, Probes};
+use coxswain_manager::manager::Manager;
 use coxswain_manager::object::Resource;
+use coxswain_sandbox::faults::Matcher;
+use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::test_controller::{Behavior, Shared, TestController};
 use super::{Process, Running, SECOND, sandbox};
+use crate::fixture::fixture;
 
 const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
 
@@ -25,10 +33,8 @@ async fn controller_without_a_token_runs_and_is_unhealthy_until_it_has_one() {
     // The namespace of the account does not exist.
     let accounts = ServiceAccounts::new(&process.env, admin.clone(), process.transport.clone(), "late");
     process.manager.use_service_accounts(accounts);
-    let account = process
-        .manager
-        .service_account("robot")
-        .expect("service accounts are used");
+    let account = process.manager.service_account("robot");
+    assert!(account.is_some(), "service accounts are used");
     let controller = TestController::new(Behavior::Stops);
     let authenticated = AuthenticatedController::new(Shared(controller.clone()), account);
     process.manager.add(authenticated);
@@ -60,4 +66,41 @@ async fn controller_without_a_token_runs_and_is_unhealthy_until_it_has_one() {
     );
     assert_eq!(controller.counts(), (1, 0), "it was not restarted");
     running.stop().await.expect("an orderly shutdown");
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_and_events_of_typed_controllers_and_tasks_have_the_user_of_the_service_account() {
+    let f = fixture();
+    let controller = Controller::<ConfigMap>::new("seen").reconcile(async |ctx: Context<ConfigMap>| {
+        ctx.event(EventType::Normal, "Seen", "The ConfigMap was seen.");
+        let patch = Patch::merge(&json!({"data": {"seen": "true"}}));
+        ctx.api::<ConfigMap>().patch(ctx.key(), patch).await?;
+        Ok::<_, ReconcileError>(Action::Done)
+    });
+    let task = Definition::task("seed", async |task: TaskContext| {
+        let map = json!({"metadata": {"name": "seed", "namespace": "default"}});
+        let map: ConfigMap = serde_json::from_value(map)?;
+        task.client.api().create(&map).await?;
+        Ok(())
+    });
+    let manager = Manager::builder("test")
+        .service_accounts("default")
+        .controller(controller)
+        .controller(task);
+    let (env, transport) = (f.env.clone(), f.transport.clone());
+    f.env.tasks.spawn(async move {
+        let ended = manager.run_with(&env, transport, CancellationToken::new());
+        ended.await.expect("an orderly end");
+    });
+    f.env.clock.sleep(10 * SECOND).await;
+    for (verb, resource, account) in [
+        ("create", "configmaps", "seed"),
+        ("patch", "configmaps", "seen"),
+        ("create", "events", "seen"),
+    ] {
+        let sent = f.faults.requests(&Matcher::verb(verb).resource(resource));
+        assert!(!sent.is_empty(), "{verb} {resource}");
+        let user = format!("system:serviceaccount:default:{account}");
+        assert!(sent.iter().all(|it| it.user == user), "{verb} {resource}: {sent:?}");
+    }
 }
