@@ -3,8 +3,14 @@
 //! A list has at most one [`Condition`] per type. [`set`] changes `lastTransitionTime` only when the status changes, and
 //! returns whether anything has changed. Conditions of other types keep their position and fields. Fields that
 //! [`Condition`] does not have are dropped, so this must not be used for the conditions of pods and nodes.
+//!
+//! The status of a `#[derive(CustomResource)]` can contain a `Vec<Condition>`.
+
+use std::borrow::Cow;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as metav1;
+use k8s_openapi::schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::object::Text;
@@ -68,6 +74,17 @@ impl Condition {
             observed_generation: generation,
             ..self
         }
+    }
+}
+
+/// The schema of `metav1.Condition`.
+impl JsonSchema for Condition {
+    fn schema_name() -> Cow<'static, str> {
+        metav1::Condition::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        metav1::Condition::json_schema(generator)
     }
 }
 

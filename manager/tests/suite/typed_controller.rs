@@ -1,5 +1,6 @@
 //! Controllers that are defined by type, in a manager that is built by its builder.
 
+mod conditions;
 mod context;
 mod failures;
 mod kinds;
