@@ -79,6 +79,7 @@ impl<K: ApiObject, C: AsRef<Reader>> Api<K, C> {
 
     /// Reads an object from the API server; none if it does not exist.
     pub async fn get(&self, key: &Key) -> Result<Option<K>, ClientError> {
+        self.check_namespace(key)?;
         match self.client.as_ref().get(&self.resource, key).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.is_not_found(&key.name) => Ok(None),
@@ -122,25 +123,46 @@ impl<K: ApiObject, C: AsRef<Reader>> Api<K, C> {
 
     /// Reads the `scale` subresource.
     pub async fn get_scale(&self, key: &Key) -> Result<Scale, ClientError> {
+        self.check_namespace(key)?;
         self.client
             .as_ref()
             .get_subresource(&self.resource, key, "scale")
             .await
+    }
+
+    /// Rejects the key of a namespaced object without a namespace. The API server would answer that it does not serve the
+    /// path.
+    fn check_namespace(&self, key: &Key) -> Result<(), ClientError> {
+        if !self.resource.namespaced || !key.namespace.is_empty() {
+            return Ok(());
+        }
+        let (kind, name) = (&self.resource.kind, &key.name);
+        let reason = format!("the {kind} {name:?} has no namespace; set the namespace of the object or key");
+        Err(self.invalid(key, reason))
+    }
+
+    fn invalid(&self, key: &Key, reason: impl fmt::Display) -> ClientError {
+        ClientError::Invalid {
+            request_line: self.resource.path(key),
+            reason: reason.to_string(),
+        }
     }
 }
 
 impl<K: ApiObject + Serialize> Api<K, Client> {
     /// Creates an object.
     pub async fn create(&self, object: &K) -> Result<K, ClientError> {
-        let namespace = object.meta().namespace.clone().unwrap_or_default();
-        let body = self.encode(&Key::of(object), object)?;
+        let key = Key::of(object);
+        self.check_namespace(&key)?;
+        let body = self.encode(&key, object)?;
         self.client
-            .create(&self.resource, &namespace, Bytes::from(body.to_string()))
+            .create(&self.resource, &key.namespace, Bytes::from(body.to_string()))
             .await
     }
 
     /// Patches an object, or one of its [subresources](Patch::of), and returns its new state.
     pub async fn patch(&self, key: &Key, patch: Patch) -> Result<K, ClientError> {
+        self.check_namespace(key)?;
         self.client.patch(&self.resource, key, patch).await
     }
 
@@ -173,6 +195,7 @@ impl<K: ApiObject + Serialize> Api<K, Client> {
 
     /// Deletes the object under a key with these preconditions and options.
     pub async fn delete_with(&self, key: &Key, delete: &Delete) -> Result<(), ClientError> {
+        self.check_namespace(key)?;
         self.client.delete(&self.resource, key, delete).await.map(drop)
     }
 
@@ -193,6 +216,7 @@ impl<K: ApiObject + Serialize> Api<K, Client> {
 
     /// Patches the `scale` subresource.
     pub async fn patch_scale(&self, key: &Key, patch: Patch) -> Result<Scale, ClientError> {
+        self.check_namespace(key)?;
         self.client.patch(&self.resource, key, patch.of("scale")).await
     }
 
@@ -243,13 +267,6 @@ impl<K: ApiObject + Serialize> Api<K, Client> {
         json["apiVersion"] = json!(self.resource.api_version());
         json["kind"] = json!(self.resource.kind);
         Ok(json)
-    }
-
-    fn invalid(&self, key: &Key, reason: impl fmt::Display) -> ClientError {
-        ClientError::Invalid {
-            request_line: self.resource.path(key),
-            reason: reason.to_string(),
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use coxswain_manager::object::Key;
 use coxswain_sandbox::faults::{Matcher, Refusal};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use serde_json::json;
 
 use crate::fixture::{Fixture, fixture};
@@ -44,6 +44,38 @@ async fn object_is_created_read_patched_and_deleted() {
     assert!(!maps.delete(&patched).await.expect("an answer"), "it is deleted");
     let unread = maps.delete(&map("a", "1")).await.expect_err("no uid");
     assert_eq!(unread.class(), ErrorClass::Invalid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaced_object_without_a_namespace_is_not_sent() {
+    let f = fixture();
+    let maps = f.client.api::<ConfigMap>();
+    let mut settings = map("settings", "1");
+    settings.metadata.namespace = None;
+    settings.metadata.uid = Some("1".to_owned());
+    settings.metadata.resource_version = Some("1".to_owned());
+    let (key, patch) = (Key::of(&settings), Patch::merge(&json!({})));
+    let errors = [
+        maps.get(&key).await.err(),
+        maps.get_scale(&key).await.err(),
+        maps.create(&settings).await.err(),
+        maps.patch(&key, patch.clone()).await.err(),
+        maps.apply(&settings, "test").await.err(),
+        maps.delete(&settings).await.err(),
+        maps.patch_status(&settings, &json!({"new": true})).await.err(),
+        maps.patch_scale(&key, patch).await.err(),
+        maps.create_or_patch(settings, |_| {}).await.err(),
+    ];
+    for error in errors {
+        let error = error.expect("no namespace");
+        assert_eq!(error.class(), ErrorClass::Invalid, "{error}");
+        let message = error.to_string();
+        assert!(message.contains("the ConfigMap \"settings\" has no namespace"), "{message}");
+    }
+    assert_eq!(f.faults.count(&Matcher::any()), 0);
+    let node = json!({"metadata": {"name": "a"}});
+    let node: Node = serde_json::from_value(node).expect("a Node");
+    f.client.api().create(&node).await.expect("cluster-scoped");
 }
 
 #[tokio::test(start_paused = true)]
