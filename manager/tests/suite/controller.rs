@@ -3,6 +3,8 @@
 //! It creates a child for every `ConfigMap` with the label `parent`. That needs a source for the object, one for the owner, a
 //! cache and a write.
 
+mod shards;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
