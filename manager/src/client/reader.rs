@@ -18,6 +18,23 @@ use super::{
 use crate::trace::Tracer;
 
 /// A client that only reads. Clones share its rate limiter.
+///
+/// A [`Client`] creates an object:
+/// ```
+/// # use coxswain_manager::client::{Client, ClientError};
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// async fn create(client: &Client, map: &ConfigMap) -> Result<ConfigMap, ClientError> {
+///     client.api().create(map).await
+/// }
+/// ```
+/// A reader does not have the method:
+/// ```compile_fail,E0599
+/// # use coxswain_manager::client::{ClientError, Reader};
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// async fn create(client: &Reader, map: &ConfigMap) -> Result<ConfigMap, ClientError> {
+///     client.api().create(map).await
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Reader {
     pub(super) transport: Transport,

@@ -228,6 +228,19 @@ async fn status_and_scale_are_subresources() {
     assert_eq!(scaled.spec.and_then(|spec| spec.replicas), Some(3));
 }
 
+#[tokio::test(start_paused = true)]
+async fn strategic_merge_patch_merges_a_list_by_its_key() {
+    let f = fixture();
+    let deployments = f.client.api::<Deployment>();
+    deployments.create(&deployment()).await.expect("created");
+    let containers = json!([{"name": "proxy", "image": "envoy"}]);
+    let patch = Patch::strategic(&json!({"spec": {"template": {"spec": {"containers": containers}}}}));
+    let patched = deployments.patch(&key("web"), patch).await.expect("patched");
+    let pod = patched.spec.and_then(|it| it.template.spec).expect("a pod");
+    let names: Vec<_> = pod.containers.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["proxy", "main"]);
+}
+
 fn kube_maps(client: &coxswain_manager::client::Client) -> kube::Api<ConfigMap> {
     kube::Api::namespaced(client.kube(), "default")
 }

@@ -76,6 +76,25 @@ async fn projections_of_one_resource_share_its_watch() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn kind_that_is_watched_for_its_metadata_only_is_requested_as_metadata() {
+    let (f, seen) = (Fixture::new(), Seen::default());
+    f.run(
+        Controller::<Boat>::new("boat")
+            .owns::<MetadataOf<ConfigMap>>()
+            .reconcile(record(&seen)),
+    );
+    f.settle().await;
+    for verb in ["list", "watch"] {
+        let sent = f
+            .faults
+            .requests(&Matcher::verb(verb).resource("configmaps"));
+        assert!(!sent.is_empty(), "{verb}");
+        let partial = |accept: &str| accept.starts_with("application/json;as=PartialObjectMetadata");
+        assert!(sent.iter().all(|it| partial(it.header("accept"))), "{sent:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn filter_applies_to_the_own_objects() {
     let (f, seen) = (Fixture::new(), Seen::default());
     let boats = Resource::of::<Boat>();
