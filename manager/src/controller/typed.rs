@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Action, AuthenticatedController, Builder, Context, ControllerError, Options, ReconcileContext, ReconcileError, Reconciler,
+    Action, AuthenticatedController, Builder, Context, ControllerError, Options, ReconcileContext,
+    ReconcileError, Reconciler,
 };
 use crate::cache::{Cache, Caches, Lookup};
 use crate::events::Recorder;

@@ -70,7 +70,10 @@ async fn namespaced_object_without_a_namespace_is_not_sent() {
         let error = error.expect("no namespace");
         assert_eq!(error.class(), ErrorClass::Invalid, "{error}");
         let message = error.to_string();
-        assert!(message.contains("the ConfigMap \"settings\" has no namespace"), "{message}");
+        assert!(
+            message.contains("the ConfigMap \"settings\" has no namespace"),
+            "{message}"
+        );
     }
     assert_eq!(f.faults.count(&Matcher::any()), 0);
     let node = json!({"metadata": {"name": "a"}});

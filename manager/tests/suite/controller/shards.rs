@@ -92,7 +92,8 @@ async fn shards_of_a_key_run_at_the_same_time_and_one_shard_never_twice() {
         ended.expect("not fatal");
     });
 
-    f.create(&MAPS, "default", &json!({"metadata": {"name": "a"}})).await;
+    f.create(&MAPS, "default", &json!({"metadata": {"name": "a"}}))
+        .await;
     f.env.clock.sleep(SECOND).await;
     assert_eq!(sorted(&shards.running), [0, 1]);
     trigger.send(Shard(key, 1));

@@ -101,6 +101,9 @@ async fn writes_and_events_of_typed_controllers_and_tasks_have_the_user_of_the_s
         let sent = f.faults.requests(&Matcher::verb(verb).resource(resource));
         assert!(!sent.is_empty(), "{verb} {resource}");
         let user = format!("system:serviceaccount:default:{account}");
-        assert!(sent.iter().all(|it| it.user == user), "{verb} {resource}: {sent:?}");
+        assert!(
+            sent.iter().all(|it| it.user == user),
+            "{verb} {resource}: {sent:?}"
+        );
     }
 }

@@ -49,7 +49,11 @@ async fn condition_of_a_derived_status_is_written_once_and_has_a_schema() {
     }]});
     assert_eq!(serde_json::to_value(&ferry.status).expect("JSON"), expected);
     let patches = Matcher::verb("patch").resource("ferries");
-    assert_eq!(f.faults.count(&patches), 1, "the second reconcile changes nothing");
+    assert_eq!(
+        f.faults.count(&patches),
+        1,
+        "the second reconcile changes nothing"
+    );
     let incomplete = json!({"conditions": [{"type": "Ready"}]});
     let rejected = ferries.patch_status(&ferry, &incomplete).await;
     assert_eq!(rejected.expect_err("no status").class(), ErrorClass::Invalid);

@@ -85,9 +85,7 @@ async fn kind_that_is_watched_for_its_metadata_only_is_requested_as_metadata() {
     );
     f.settle().await;
     for verb in ["list", "watch"] {
-        let sent = f
-            .faults
-            .requests(&Matcher::verb(verb).resource("configmaps"));
+        let sent = f.faults.requests(&Matcher::verb(verb).resource("configmaps"));
         assert!(!sent.is_empty(), "{verb}");
         let partial = |accept: &str| accept.starts_with("application/json;as=PartialObjectMetadata");
         assert!(sent.iter().all(|it| partial(it.header("accept"))), "{sent:?}");
