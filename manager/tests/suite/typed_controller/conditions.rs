@@ -48,7 +48,7 @@ async fn condition_of_a_derived_status_is_written_once_and_has_a_schema() {
         "observedGeneration": 1, "lastTransitionTime": "1970-01-01T00:00:00Z",
     }]});
     assert_eq!(serde_json::to_value(&ferry.status).expect("JSON"), expected);
-    let patches = Matcher::verb("patch").resource("ferries");
+    let patches = Matcher::verb("patch").resource("ferries.example.com/status");
     assert_eq!(
         f.faults.count(&patches),
         1,
