@@ -1,4 +1,18 @@
 //! Exponential backoff with jitter.
+//!
+//! ```
+//! use coxswain_manager::backoff::Backoff;
+//! use coxswain_manager::env::{Clock, Rng};
+//! use std::time::Duration;
+//!
+//! let (clock, rng) = (Clock::system(), Rng::from_entropy());
+//! let mut backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(30)).jitter(0.5);
+//! for least in [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0] {
+//!     let delay = backoff.next(clock.now(), &rng).as_secs_f64();
+//!     assert!((least..=1.5 * least).contains(&delay));
+//! }
+//! backoff.reset(); // after a success
+//! ```
 
 use std::time::Duration;
 

@@ -11,6 +11,35 @@
 //! The path of a change: `reflector` (list and watch) → `informer` (all projections of the resource) → `wire` (decode) →
 //! `shared_store` (lock) → `store` (diff, `index`) → [`Delta`] → [`Subscription`]. [`Caches`] creates the caches, [`PendingWrites`] implements read-your-writes, and
 //! `barrier` lets a new leader catch up.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use coxswain_manager::client::Transport;
+//! # use serde_json::json;
+//! # let tasks = coxswain_manager::env::TaskSet::new();
+//! # let env = coxswain_manager::env::Env::system(&tasks);
+//! # let registry = coxswain_manager::metrics::Registry::new("example");
+//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
+//! # let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "labels": {"app": "web"}}});
+//! # let client = transport.unfenced("admin", None);
+//! # let _: serde_json::Value = client.create(&Resource::of::<ConfigMap>(), "default", map.to_string().into()).await?;
+//! use coxswain_manager::cache::{Caches, Delta, Scope};
+//! use coxswain_manager::object::{Key, Resource};
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//!
+//! let caches = Caches::new(&env, transport.reader("caches", None), Scope::default(), &registry)?;
+//! let maps = caches.of_kind::<ConfigMap>();
+//! let by_app = maps.index_label("app");
+//! maps.synced().await;
+//!
+//! let settings = maps.get(&Key::new("default", "settings")).present().expect("a cached object");
+//! assert_eq!(by_app.get("web"), [settings]);
+//! assert!(matches!(maps.subscribe().next().await, Some(Delta::Added { initial: true, .. })));
+//! # Ok(())
+//! # }
+//! ```
 
 mod barrier;
 mod caches;

@@ -13,6 +13,33 @@
 //! Writes are patches of the fields that the writer owns; deletes carry the uid. A conditional write, with a
 //! resourceVersion or creating a chosen name, has the deadline [`CONDITIONAL_WRITE_TIMEOUT`]. Any other write has to reach
 //! the API server before another process can become the leader: [`UNCONDITIONAL_WRITE_TIMEOUT`].
+//!
+//! A write after the term is not sent. [`Client::kube`] shows the same client with `kube::Api`.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let tasks = coxswain_manager::env::TaskSet::new();
+//! # let env = coxswain_manager::env::Env::system(&tasks);
+//! # let registry = coxswain_manager::metrics::Registry::new("example");
+//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
+//! use coxswain_manager::client::{ClientError, Fence, RateLimit, Transport};
+//! use k8s_openapi::api::core::v1::Namespace;
+//!
+//! let fence = Fence::new(env.clock.clone());
+//! let reader = transport.reader("tenants", Some(RateLimit { qps: 20.0, burst: 30 }));
+//! let namespaces = reader.in_term(&fence, fence.open_forever()).api::<Namespace>();
+//!
+//! let mut namespace = Namespace::default();
+//! namespace.metadata.name = Some("tenant-a".to_owned());
+//! let namespace = namespaces.create(&namespace).await?;
+//! fence.close();
+//! let error = namespaces.delete(&namespace).await.expect_err("the term is over");
+//! assert!(matches!(error, ClientError::Fenced { .. }));
+//! # Ok(())
+//! # }
+//! ```
 
 mod api;
 mod error;

@@ -5,6 +5,20 @@
 //! [`Condition`] does not have are dropped, so this must not be used for the conditions of pods and nodes.
 //!
 //! The status of a `#[derive(CustomResource)]` can contain a `Vec<Condition>`.
+//!
+//! ```
+//! use coxswain_manager::conditions::{self, Condition, Status};
+//!
+//! let unavailable = |message| Condition::new("Available", Status::False, "MinimumReplicasUnavailable", message);
+//! let mut conditions = Vec::new();
+//! assert!(conditions::set(&mut conditions, unavailable("0 of 2 replicas are available."), "2026-01-01T00:00:00Z".parse()?));
+//! assert!(conditions::set(&mut conditions, unavailable("1 of 2 replicas is available."), "2026-01-01T00:01:00Z".parse()?));
+//!
+//! let available = conditions::find(&conditions, "Available").expect("a condition");
+//! assert_eq!(available.message, "1 of 2 replicas is available.");
+//! assert_eq!(available.last_transition_time, Some("2026-01-01T00:00:00Z".parse()?));
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 use std::borrow::Cow;
 

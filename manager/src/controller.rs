@@ -9,6 +9,50 @@
 //! - Every line that is logged in a reconcile is in a span with the controller, the object and the cause.
 //!
 //! A controller with several queues implements [`Runnable`] on [`Runtime`], which has the same lifecycle.
+//!
+//! A reconcile decides when its key is reconciled again. [`Controller`] shows the watches of a controller, and the
+//! example of the [crate] shows a [`Reconciler`].
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use coxswain_manager::client::Transport;
+//! # let tasks = coxswain_manager::env::TaskSet::new();
+//! # let env = coxswain_manager::env::Env::system(&tasks);
+//! # let registry = coxswain_manager::metrics::Registry::new("example");
+//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
+//! use coxswain_manager::controller::{Action, Context, ReconcileError};
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//!
+//! async fn reconcile(ctx: Context<ConfigMap>) -> Result<Action, ReconcileError> {
+//!     let Some(map) = ctx.object() else { return Ok(Action::Done) }; // deleted
+//!     let Some(expiry) = map.data.as_ref().and_then(|it| it.get("expiry")) else { return Ok(Action::Done) };
+//!     let expiry: jiff::Timestamp = expiry.parse().map_err(ReconcileError::terminal)?; // waits for the next change
+//!     if let Ok(rest) = expiry.duration_since(ctx.env().clock.wall()).try_into() {
+//!         return Ok(Action::RequeueAfter(rest));
+//!     }
+//!     ctx.api::<ConfigMap>().delete(&map).await?; // an error is retried after the backoff
+//!     Ok(Action::Done)
+//! }
+//! # let controller = coxswain_manager::controller::Controller::<ConfigMap>::new("expiry").reconcile(reconcile);
+//! # let maps = transport.unfenced("user", None).api::<ConfigMap>();
+//! # let mut map = ConfigMap::default();
+//! # map.metadata.name = Some("settings".to_owned());
+//! # map.metadata.namespace = Some("default".to_owned());
+//! # map.data = Some([("expiry".to_owned(), "2026-01-01T00:00:00Z".to_owned())].into());
+//! # let key = coxswain_manager::object::Key::of(&maps.create(&map).await?);
+//! # let manager = coxswain_manager::manager::Manager::builder("example").controller(controller);
+//! # env.tasks.spawn({
+//! #     let env = env.clone();
+//! #     async move { manager.run_with(&env, transport, tokio_util::sync::CancellationToken::new()).await }
+//! # });
+//! # while maps.get(&key).await?.is_some() {
+//! #     tokio::task::yield_now().await;
+//! # }
+//! # Ok(())
+//! # }
+//! ```
 
 mod authenticated;
 mod builder;

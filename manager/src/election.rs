@@ -13,6 +13,34 @@
 //! A new candidate that finds no Lease creates it and leads immediately. So deleting a held Lease while a new process
 //! starts voids the guarantee for that moment.
 //!
+//! [`ManagerBuilder::leader_election`] elects the leader of a manager. Without a manager:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let tasks = coxswain_manager::env::TaskSet::new();
+//! # let env = coxswain_manager::env::Env::system(&tasks);
+//! # let registry = coxswain_manager::metrics::Registry::new("example");
+//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
+//! use coxswain_manager::client::{Fence, Transport};
+//! use coxswain_manager::election::{Config, Elector, Leadership};
+//! use coxswain_manager::manager::identity;
+//! use tokio_util::sync::CancellationToken;
+//!
+//! let fence = Fence::new(env.clock.clone());
+//! let config = Config::new("kube-system", "greeter", identity("node-1", &env.rng));
+//! let client = transport.unfenced("leader-election", None);
+//! let elector = Elector::new(&env, client, fence.clone(), config, &registry)?;
+//! let mut leadership = elector.leadership();
+//! env.tasks.spawn(elector.run(CancellationToken::new(), std::future::pending()));
+//! leadership.wait_for(|it| matches!(it, Leadership::Leading { .. })).await?;
+//! assert!(fence.term().is_some());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`ManagerBuilder::leader_election`]: crate::manager::ManagerBuilder::leader_election
 //! [`Fence`]: crate::client::Fence
 
 mod elector;

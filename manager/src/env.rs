@@ -3,6 +3,23 @@
 //! One [`Env`] per manager is passed down to everything it starts. Two managers in one process have separate ones, so that a
 //! simulation can control each clock and reproduce a run from its seed. No other module reads a clock, draws entropy or
 //! spawns tasks.
+//!
+//! In a test with `#[tokio::test(start_paused = true)]` an hour passes at once:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use coxswain_manager::env::{Env, TaskSet};
+//! use std::time::Duration;
+//!
+//! let tasks = TaskSet::new();
+//! let env = Env::starting_at("2026-01-01T00:00:00Z".parse()?, 7, &tasks);
+//! let clock = env.clock.clone();
+//! env.tasks.spawn(async move { clock.sleep(Duration::from_hours(1)).await }).await?;
+//! assert_eq!(env.clock.wall().to_string(), "2026-01-01T01:00:00Z");
+//! # Ok(())
+//! # }
+//! ```
 
 mod clock;
 mod rng;

@@ -8,6 +8,38 @@
 //! (`event_cache`). Many events that differ only in their message are aggregated into one (`aggregator`). The writes about
 //! one object are rate limited (`spam_filter`). The client needs the verbs `create` and `patch`; without `patch` every
 //! event is created.
+//!
+//! [`Context::event`](crate::controller::Context::event) records an event about the object of a reconcile. About any object:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use coxswain_manager::client::{ListQuery, Transport};
+//! # use coxswain_manager::object::{MetaObject, Resource};
+//! # use futures_util::TryStreamExt as _;
+//! # use k8s_openapi::api::core::v1::{ConfigMap, Event};
+//! # use serde_json::json;
+//! # let tasks = coxswain_manager::env::TaskSet::new();
+//! # let env = coxswain_manager::env::Env::system(&tasks);
+//! # let registry = coxswain_manager::metrics::Registry::new("example");
+//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
+//! # let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "labels": {"app": "web"}}});
+//! # let client = transport.unfenced("events", None);
+//! # let map: MetaObject = client.create(&Resource::of::<ConfigMap>(), "default", map.to_string().into()).await?;
+//! # let list = client.api::<Event>();
+//! use coxswain_manager::events::{EventType, ObjectRef, Recorder};
+//! use std::time::Duration;
+//!
+//! let recorder = Recorder::start(&env, client, "greeter", "node-1", &registry)?;
+//! let settings = ObjectRef::of(&Resource::of::<ConfigMap>(), &map.metadata);
+//! recorder.event(&settings, EventType::Warning, "InvalidSettings", "The language \"xx\" is unknown.");
+//! assert!(recorder.flush(Duration::from_secs(5)).await);
+//! # let events: Vec<Event> = list.list("default", ListQuery::default()).try_collect().await?;
+//! # assert_eq!(events[0].reason.as_deref(), Some("InvalidSettings"));
+//! # Ok(())
+//! # }
+//! ```
 
 mod aggregator;
 mod event;

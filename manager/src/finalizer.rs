@@ -2,6 +2,38 @@
 //!
 //! The patch contains the whole list, because a merge patch cannot change parts of a list. It carries the uid and the
 //! resourceVersion of the list, so that a concurrent change fails it with 409 Conflict. Other finalizers keep their order.
+//!
+//! [`Context::with_finalizer`](crate::controller::Context::with_finalizer) adds and removes the finalizer of a reconciled
+//! object. For any object:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use coxswain_manager::client::Transport;
+//! # use coxswain_manager::object::MetaObject;
+//! # use k8s_openapi::api::core::v1::ConfigMap;
+//! # use serde_json::json;
+//! # let tasks = coxswain_manager::env::TaskSet::new();
+//! # let env = coxswain_manager::env::Env::system(&tasks);
+//! # let registry = coxswain_manager::metrics::Registry::new("example");
+//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
+//! # let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "labels": {"app": "web"}}});
+//! # let client = transport.unfenced("backup", None);
+//! # let map: MetaObject = client.create(&Resource::of::<ConfigMap>(), "default", map.to_string().into()).await?;
+//! use coxswain_manager::finalizer;
+//! use coxswain_manager::object::Resource;
+//!
+//! let maps = Resource::of::<ConfigMap>();
+//! let added = finalizer::add(&client, &maps, &map.metadata, "example.com/backup").await?;
+//! let meta = added.expect("it was absent");
+//! assert!(meta.has_finalizer("example.com/backup"));
+//!
+//! let removed = finalizer::remove(&client, &maps, &meta, "example.com/backup").await?;
+//! assert!(removed.is_some_and(|meta| meta.finalizers.is_empty()));
+//! # Ok(())
+//! # }
+//! ```
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,21 @@
 //! Event handlers: map a delta to the keys of the objects to reconcile.
 //!
 //! A handler maps both states of an update: if an object changes its owner, both owners are reconciled.
+//!
+//! ```
+//! use coxswain_manager::cache::Delta;
+//! use coxswain_manager::handler::Handler;
+//! use coxswain_manager::object::{Key, MetaObject, Resource};
+//! use k8s_openapi::api::apps::v1::ReplicaSet;
+//!
+//! let pod: MetaObject = serde_json::from_value(serde_json::json!({"metadata": {
+//!     "namespace": "default", "name": "web-0", "ownerReferences": [
+//!         {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "7c1e", "controller": true},
+//!     ]}}))?;
+//! let handler = Handler::for_owner(Resource::of::<ReplicaSet>());
+//! assert_eq!(handler.requests(&Delta::Deleted { last: pod.into() }), [Key::new("default", "web")]);
+//! # Ok::<_, serde_json::Error>(())
+//! ```
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,6 +1,21 @@
 //! The health checks of one manager, which `/healthz`, `/livez` and `/readyz` of a server report.
 //!
 //! A check runs on every probe, on the task that serves it, so it must not block. A check that panics has failed.
+//!
+//! ```
+//! use coxswain_manager::health::{Checks, Health, Probes};
+//! use std::sync::{Arc, atomic::{AtomicBool, Ordering::Relaxed}};
+//!
+//! let (checks, connected) = (Checks::new(), Arc::new(AtomicBool::new(false)));
+//! let of_check = Arc::clone(&connected);
+//! let _registration = checks.add("database", Probes::READYZ | Probes::HEALTHZ, move || match of_check.load(Relaxed) {
+//!     true => Health::Ok,
+//!     false => Health::Failed("not connected".to_owned()),
+//! });
+//! connected.store(true, Relaxed);
+//! assert!(checks.run(Probes::READYZ).contains(&("database".to_owned(), Health::Ok)));
+//! assert_eq!(checks.run(Probes::LIVEZ).len(), 1); // `ping`, which always passes
+//! ```
 
 use std::ops::BitOr;
 use std::panic::{AssertUnwindSafe, catch_unwind};

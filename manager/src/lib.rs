@@ -138,8 +138,9 @@ pub mod trace;
 #[cfg(feature = "webhook")]
 pub mod webhook;
 
-/// The documents of this crate, whose code is compiled. The README shows the example `greeter`, and the right columns of the
-/// tables contain only code of the programs below them.
+/// The documents of this crate, whose code is compiled. The README shows the example `greeter`, the right columns of the
+/// tables contain only code of the programs below them, every public module has an example, and every program in `examples`
+/// is short.
 ///
 /// ~~~
 /// let read = |path: &str| std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).expect(path);
@@ -162,6 +163,20 @@ pub mod webhook;
 ///     assert!(code.len() > 25, "{page} has a table");
 ///     let unknown: Vec<_> = code.iter().filter(|code| !program.contains(code.as_str())).collect();
 ///     assert!(unknown.is_empty(), "not in the program of {page}: {unknown:?}");
+/// }
+///
+/// let library = read("src/lib.rs");
+/// let modules = library.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+/// let without: Vec<_> = modules.filter(|module| {
+///     let source = read(&format!("src/{module}.rs"));
+///     !source.lines().take_while(|line| line.starts_with("//!")).any(|line| line.contains("```"))
+/// }).collect();
+/// assert!(without.is_empty(), "modules without an example: {without:?}");
+///
+/// for example in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).expect("examples") {
+///     let program = example.expect("an example").path().join("main.rs");
+///     let lines = std::fs::read_to_string(&program).expect("a program").lines().count();
+///     assert!(lines < 120, "{} has {lines} lines", program.display());
 /// }
 /// ~~~
 #[cfg(doctest)]

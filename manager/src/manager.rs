@@ -3,9 +3,47 @@
 //! Start: the caches sync (on a standby too, so that a failover is fast); the Lease is acquired; the caches catch up with
 //! the writes of the previous leader; the controllers run. When the Lease is lost, the controllers stop and the process
 //! continues as a standby. On shutdown the controllers finish their current items, and the Lease is released if the outcome
-//! of every write is known; otherwise it expires. The HTTP endpoints belong to the caller.
+//! of every write is known; otherwise it expires.
+//!
+//! [`Manager::new`] returns the manager only. [`Manager::builder`] adds the connection, the endpoints, the webhooks and the
+//! signals; an [`Instance`] is the result.
 //!
 //! The manager fails if a reflector, the election or a source of a controller fails.
+//!
+//! [`ManagerBuilder::run`] connects to a cluster and runs until a signal, as a program does. The same on an API server in
+//! this process:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use coxswain_manager::client::Transport;
+//! # use coxswain_manager::controller::{Action, Context, Controller, ReconcileError};
+//! # use k8s_openapi::api::core::v1::Namespace;
+//! # let stop = tokio_util::sync::CancellationToken::new();
+//! # let stop_at_first = stop.clone();
+//! # let controller = Controller::<Namespace>::new("namespace").reconcile(move |_: Context<Namespace>| {
+//! #     stop_at_first.cancel();
+//! #     async { Ok::<_, ReconcileError>(Action::Done) }
+//! # });
+//! # let tasks = coxswain_manager::env::TaskSet::new();
+//! # let env = coxswain_manager::env::Env::system(&tasks);
+//! # let registry = coxswain_manager::metrics::Registry::new("example");
+//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
+//! use coxswain_manager::manager::{Manager, Process};
+//!
+//! let instance = Manager::builder("tenants")
+//!     .leader_election("kube-system", "tenants")
+//!     .endpoints("127.0.0.1:0")
+//!     .controller(controller)
+//!     .build(Process::new(&env, transport))
+//!     .await?;
+//! let address = instance.endpoints_address().expect("endpoints");
+//! println!("{} serves https://{address}/readyz", instance.identity());
+//! instance.run(stop).await?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod builder;
 mod control;

@@ -2,6 +2,18 @@
 //!
 //! Metrics that client-go, controller-runtime or kube-controller-manager define keep their names, which dashboards and alerts
 //! know. All others start with the prefix of the program.
+//!
+//! ```
+//! use coxswain_manager::metrics::Registry;
+//! use prometheus::IntCounter;
+//!
+//! let registry = Registry::new("greeter");
+//! let greetings = IntCounter::new(registry.prefixed("greetings_total"), "Number of greetings written.")?;
+//! registry.register(Box::new(greetings.clone()))?;
+//! greetings.inc();
+//! assert_eq!(registry.gather()[0].name(), "greeter_greetings_total");
+//! # Ok::<_, prometheus::Error>(())
+//! ```
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -3,6 +3,22 @@
 //! A cache stores whole objects ([`Typed`]), their metadata ([`MetaObject`]), or *projections*: small types that decode from
 //! the wire and hold only the fields that a controller reads. A projection implements [`Object`]. It is never written as a
 //! whole object, which would wipe the fields that it omits. [`Kind`] is the resource of a type.
+//!
+//! [`projection!`](crate::projection) shows a projection.
+//!
+//! ```
+//! use coxswain_manager::object::{Key, MetaObject, Resource};
+//! use k8s_openapi::api::apps::v1::Deployment;
+//!
+//! let web: MetaObject = serde_json::from_value(serde_json::json!({
+//!     "metadata": {"namespace": "default", "name": "web", "resourceVersion": "7", "labels": {"app": "web"}},
+//!     "spec": {"replicas": 3},
+//! }))?;
+//! assert_eq!(web.metadata.key(), Key::new("default", "web"));
+//! let path = Resource::of::<Deployment>().path(&web.metadata.key());
+//! assert_eq!(path, "/apis/apps/v1/namespaces/default/deployments/web");
+//! # Ok::<_, serde_json::Error>(())
+//! ```
 
 pub mod decode;
 mod intern;

@@ -6,6 +6,21 @@
 //!
 //! Before the first adoption of a sync the caller must read the owner live: an owner that was deleted or replaced since the
 //! cache observed it must not adopt.
+//!
+//! ```
+//! use coxswain_manager::object::{Meta, Resource};
+//! use coxswain_manager::owner::{self, Claim};
+//! use k8s_openapi::api::apps::v1::ReplicaSet;
+//! use serde_json::json;
+//!
+//! let set: Meta = serde_json::from_value(json!({"namespace": "default", "name": "web", "uid": "7c1e"}))?;
+//! let pod: Meta = serde_json::from_value(json!({"namespace": "default", "name": "web-0", "uid": "9a4b"}))?;
+//! let matches_selector = true;
+//! assert_eq!(owner::claim(&set, &pod, matches_selector), Claim::Adopt);
+//! let patch = owner::adopt_patch(&Resource::of::<ReplicaSet>(), &set, &pod);
+//! assert_eq!(patch["metadata"]["ownerReferences"][0]["uid"], "7c1e");
+//! # Ok::<_, serde_json::Error>(())
+//! ```
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,16 @@
 //! Predicates: filters of cache deltas before the handler.
+//!
+//! ```
+//! use coxswain_manager::cache::Delta;
+//! use coxswain_manager::object::{Meta, MetaObject};
+//! use coxswain_manager::predicate::Predicate;
+//!
+//! let object = |generation| MetaObject { metadata: Meta { generation, ..Meta::default() } };
+//! let update = |old, new| Delta::Updated { old: object(old).into(), new: object(new).into() };
+//! let predicate = Predicate::generation_changed().or(Predicate::labels_changed());
+//! assert!(predicate.passes(&update(1, 2)));
+//! assert!(!predicate.passes(&update(2, 2)));
+//! ```
 
 use std::fmt;
 use std::sync::Arc;

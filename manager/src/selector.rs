@@ -2,6 +2,21 @@
 //!
 //! A [`LabelSelector`] is the API type, a [`Selector`] a validated one. An empty or invalid selector is an error and selects
 //! nothing; it never selects everything.
+//!
+//! ```
+//! use coxswain_manager::selector::{LabelSelector, Selector, SelectorError};
+//! use serde_json::{from_value, json};
+//!
+//! let selector: LabelSelector = from_value(json!({
+//!     "matchLabels": {"app": "web"},
+//!     "matchExpressions": [{"key": "track", "operator": "NotIn", "values": ["canary"]}],
+//! }))?;
+//! let selector = Selector::new(&selector)?;
+//! assert_eq!(selector.to_string(), "app=web,track notin (canary)");
+//! assert!(selector.matches(&[("app", "web"), ("track", "stable")].into_iter().collect()));
+//! assert_eq!(Selector::new(&LabelSelector::default()), Err(SelectorError::Empty));
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 use std::fmt;
 

@@ -1,5 +1,24 @@
 //! SIGINT and SIGTERM: the first signal starts a graceful shutdown, the second stops the process immediately. SIGHUP reloads
 //! the configuration.
+//!
+//! [`ManagerBuilder::run`](crate::manager::ManagerBuilder::run) does this for a manager:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use coxswain_manager::signals::Signals;
+//! use tokio_util::sync::CancellationToken;
+//!
+//! let (signals, stop) = (Signals::install()?, CancellationToken::new());
+//! # rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM)?;
+//! let graceful = tokio::select! {
+//!     () = signals.second(stop.clone()) => false,
+//!     () = stop.cancelled() => true, // here, the program that ends after `stop`
+//! };
+//! assert!(graceful);
+//! # Ok(())
+//! # }
+//! ```
 
 use std::io;
 

@@ -4,6 +4,33 @@
 //!   document. It contains names of objects and messages of errors, so it needs authorization like any other path.
 //! - [`page`] serves an HTML page that contains no data: it fetches the document every few seconds.
 //! - One task samples the controllers every [`SAMPLE_INTERVAL`]. Memory is bounded by the number of controllers.
+//!
+//! [`Manager::builder`](crate::manager::Manager::builder) serves both at these paths. Without a builder:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use coxswain_manager::{client::Transport, health::Checks, manager::{Manager, Options}};
+//! # use coxswain_manager::serve::{Access, Endpoints};
+//! # use std::future::ready;
+//! # let tasks = coxswain_manager::env::TaskSet::new();
+//! # let env = coxswain_manager::env::Env::system(&tasks);
+//! # let registry = coxswain_manager::metrics::Registry::new("example");
+//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
+//! # let checks = Checks::new();
+//! # let manager = Manager::new(&env, &registry, &checks, transport, Options::new("greeter"))?;
+//! # let endpoints = Endpoints::new(&checks, registry, Access::new([PAGE_PATH])?, &env.clock)?;
+//! use coxswain_manager::status::{PAGE_PATH, STATUS_PATH, page};
+//!
+//! let status = manager.status("v1.2.0");
+//! assert_eq!(status.answer().headers()["content-type"], "application/json");
+//! let endpoints = endpoints
+//!     .mount(PAGE_PATH, |_| ready(page()))
+//!     .mount(STATUS_PATH, move |_| ready(status.answer()));
+//! # Ok(())
+//! # }
+//! ```
 
 mod document;
 mod history;

@@ -1,4 +1,13 @@
 //! Timestamps as the API writes them: whole seconds, UTC.
+//!
+//! ```
+//! use coxswain_manager::time::{rfc3339, whole_seconds};
+//!
+//! let now: jiff::Timestamp = "2026-02-03T04:05:06.789Z".parse()?;
+//! assert_eq!(rfc3339(now), "2026-02-03T04:05:06Z");
+//! assert_eq!(whole_seconds(now), "2026-02-03T04:05:06Z".parse()?);
+//! # Ok::<_, jiff::Error>(())
+//! ```
 
 use jiff::Timestamp;
 

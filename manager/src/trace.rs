@@ -11,6 +11,26 @@
 //!
 //! Spans that have ended wait in a bounded channel for an exporter. If it is full, they are dropped and counted: no worker
 //! waits. Without a tracer nothing is allocated, and an `Option<Span>` is one word.
+//!
+//! [`Transport::traced`](crate::client::Transport::traced) takes the tracer. A reconcile starts spans of its own below
+//! [`current`], as this one below a root:
+//!
+//! ```
+//! # let tasks = coxswain_manager::env::TaskSet::new();
+//! # let env = coxswain_manager::env::Env::system(&tasks);
+//! use coxswain_manager::trace::{SpanKind, Tracer};
+//! use prometheus::IntCounter;
+//!
+//! let dropped = IntCounter::new("backup_spans_dropped_total", "Number of spans that were not exported.")?;
+//! let (tracer, mut finished) = Tracer::new(&env, 1_000_000, dropped);
+//! let root = tracer.root("backup", SpanKind::Internal).expect("every trace is sampled");
+//! let upload = root.child("upload", SpanKind::Client);
+//! upload.set("bytes", 512);
+//! upload.end();
+//! let span = finished.try_recv()?;
+//! assert_eq!((&*span.name, span.parent), ("upload", Some(root.context().span_id)));
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 mod span;
 #[cfg(test)]

@@ -1,4 +1,21 @@
 //! Decoders of fields for projections: `#[serde(deserialize_with = "...")]`.
+//!
+//! ```
+//! use coxswain_manager::object::decode;
+//!
+//! #[derive(serde::Deserialize)]
+//! #[serde(rename_all = "camelCase")]
+//! struct PodStatus {
+//!     #[serde(deserialize_with = "decode::time")]
+//!     start_time: Option<jiff::Timestamp>,
+//!     #[serde(default, deserialize_with = "decode::null_is_default")]
+//!     conditions: Vec<coxswain_manager::conditions::Condition>,
+//! }
+//!
+//! let status: PodStatus = serde_json::from_str(r#"{"startTime": "2026-01-01T00:00:00Z", "conditions": null}"#)?;
+//! assert!(status.start_time.is_some() && status.conditions.is_empty());
+//! # Ok::<_, serde_json::Error>(())
+//! ```
 
 use std::borrow::Cow;
 use std::sync::Arc;
