@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools=$(tests/tools.sh KUBECTL)
 export "${tools?}"
 
-# The ids of the rules, as `Rule::id` in tests/src/roles.rs. Roles for users and monitoring are not bound to an account.
+# The ids of the rules, as `Rule::id` in tests/harness/src/roles.rs. Roles for users and monitoring are not bound to an account.
 rules() {
   awk '
     /^---/ || FNR == 1 { kind = ""; namespace = ""; name = ""; at = 0; section = "" }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use coxswain_tests::{Cluster, Program, time};
+use coxswain_harness::{Cluster, Program, time};
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         .build()
         .expect("a runtime");
     let within = runtime.block_on(async {
-        let running = coxswain_tests::cluster::start().await.expect("a cluster");
+        let running = coxswain_harness::cluster::start().await.expect("a cluster");
         let cluster = &running.cluster;
         println!("on {}", cluster.tier());
         println!("policy      objects  seconds  us/object  requests per object (by verb)           peak MiB");

@@ -1,4 +1,5 @@
-//! The manager of a configuration: its options and its controllers. A process runs one, the tour two.
+//! The manager of a configuration: its options and its controllers. A process runs one, the tour two, and the simulation up to
+//! three.
 
 use std::panic;
 
@@ -19,10 +20,12 @@ use http::Request;
 
 use crate::NAME;
 use crate::build::VERSION;
+use crate::crds;
 use crate::reload::rate_limit;
 
 /// Returns a builder with the options of `config`, without endpoints.
-pub(crate) fn builder(config: &Config, registry: &Registry) -> ManagerBuilder {
+#[must_use]
+pub fn builder(config: &Config, registry: &Registry) -> ManagerBuilder {
     let Config {
         generic,
         client_connection,
@@ -66,7 +69,7 @@ pub(crate) fn builder(config: &Config, registry: &Registry) -> ManagerBuilder {
 }
 
 /// Adds the enabled controllers with their pages and webhooks. Returns their names.
-pub(crate) fn host(config: &Config, instance: &mut Instance) -> Result<Vec<&'static str>, ControllerError> {
+pub fn host(config: &Config, instance: &mut Instance) -> Result<Vec<&'static str>, ControllerError> {
     let enabled = |it: &Descriptor| match config.generic.controllers.enabled(it.name, it.enabled_by_default) {
         Enablement::No => None,
         Enablement::ByStar => Some(EnabledBy::Star),
@@ -79,6 +82,7 @@ pub(crate) fn host(config: &Config, instance: &mut Instance) -> Result<Vec<&'sta
             endpoints.mount(GraphPage::PATH, move |request| draw(page.clone(), request))
         });
     }
+    crds::watch(instance.manager(), &names);
     Ok(names)
 }
 

@@ -9,7 +9,7 @@ mod crds;
 #[cfg_attr(not(feature = "sandbox"), path = "no_demo.rs")]
 mod demo;
 mod error;
-mod instance;
+pub mod instance;
 pub mod log;
 mod no_proxy;
 mod pages;

@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use crate::NAME;
 use crate::build::{BUILD, VERSION};
 use crate::cluster::{self, ClusterError};
-use crate::crds;
 use crate::demo::Embedded;
 use crate::error::ProcessError;
 use crate::instance;
@@ -73,7 +72,6 @@ async fn run_in(
         }
         let mut instance = builder.build(process).await?;
         let controllers = instance::host(&config, &mut instance).map_err(RunError::from)?;
-        crds::watch(instance.manager(), &controllers);
         Ok::<_, ProcessError>((embedded, instance, controllers))
     };
     let (embedded, mut instance, controllers) = tokio::select! {

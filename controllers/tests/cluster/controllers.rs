@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
 use coxswain_controllers::{api, hollow_kubelet};
+use coxswain_harness::{Cluster, fixtures, roles, time};
 use coxswain_manager::client::{ServiceAccounts, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::health::Checks;
 use coxswain_manager::manager::{Manager, Options};
 use coxswain_manager::metrics::Registry;
-use coxswain_tests::{Cluster, fixtures, roles, time};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;

@@ -5,11 +5,11 @@ use std::task::{Context, Poll};
 
 use coxswain_controllers::garbage_collector::discovery::Discovery;
 use coxswain_controllers::garbage_collector::kinds::{Kind, Kinds};
+use coxswain_harness::{Cluster, Need, Test, fixtures, test, time};
 use coxswain_manager::cache::{Caches, Scope};
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::metrics::Registry;
-use coxswain_tests::{Cluster, Need, Test, fixtures, test, time};
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Request, Response, header};
 use kube::client::Body;

@@ -22,5 +22,5 @@ fn main() -> std::process::ExitCode {
         garbage_collector::tests(),
         replicaset::tests(),
     ];
-    coxswain_tests::runner::main(tests.concat())
+    coxswain_harness::runner::main(tests.concat())
 }

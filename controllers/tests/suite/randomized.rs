@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::time::Duration;
 
+use coxswain_harness::seeds;
 use coxswain_manager::cache::Caches;
 use coxswain_manager::client::Fence;
 use coxswain_manager::controller::Runnable;
 use coxswain_manager::env::{Env, Rng, TaskSet};
 use coxswain_sandbox::faults::Effect;
-use coxswain_tests::seeds;
 use http::Method;
 use serde_json::json;
 use tokio::time::Instant;

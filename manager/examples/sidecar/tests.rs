@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use coxswain_harness::program::free_address;
 use coxswain_manager::client::{Client, ClientError, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::Manager;
@@ -10,7 +11,6 @@ use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::Resource;
 use coxswain_manager::webhook::{AdmissionRequest, Operation, mutating_path, validating_path};
 use coxswain_sandbox::Sandbox;
-use coxswain_tests::program::free_address;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Pod;

@@ -8,9 +8,9 @@ mod watch;
 
 use std::collections::BTreeMap;
 
+use coxswain_harness::{Cluster, Test, fixtures};
 use coxswain_manager::cache::{Caches, Delta, Scope, Subscription};
 use coxswain_manager::object::{Key, Meta, Object, Resource};
-use coxswain_tests::{Cluster, Test, fixtures};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use coxswain_harness::{Cluster, fixtures, time};
 use coxswain_manager::client::{Fence, Takeover, Term};
 use coxswain_manager::election::{Config, Elector, Leadership, Release, ReleaseError};
 use coxswain_manager::manager::identity;
-use coxswain_tests::{Cluster, fixtures, time};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};

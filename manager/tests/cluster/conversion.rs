@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use coxswain_harness::{Cluster, Need, Test, test, time};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::health::Checks;
 use coxswain_manager::metrics::Registry;
@@ -9,7 +10,6 @@ use coxswain_manager::serve::CertificateMetrics;
 use coxswain_manager::webhook::{
     CONVERSION_PATH, Certificates, Conversion, ConversionError, Convertible, Hooks, Server, Source,
 };
-use coxswain_tests::{Cluster, Need, Test, test, time};
 use k8s_openapi::ByteString;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use coxswain_harness::fixtures::MERGE;
+use coxswain_harness::{Cluster, Test, fixtures, test};
 use coxswain_manager::client::{ClientError, Delete, Patch};
 use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_tests::fixtures::MERGE;
-use coxswain_tests::{Cluster, Test, fixtures, test};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 

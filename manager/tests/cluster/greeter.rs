@@ -12,8 +12,8 @@ use std::env;
 use std::fs::{self, File};
 use std::process::{ExitCode, Stdio};
 
+use coxswain_harness::{Api, Cluster, Test, fixtures, test, time};
 use coxswain_manager::manager::Manager;
-use coxswain_tests::{Api, Cluster, Test, fixtures, test, time};
 use kube::CustomResourceExt as _;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
 //! A process with its own environment, connection and metrics registry.
 
+use coxswain_harness::{Cluster, time};
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::metrics::Registry;
-use coxswain_tests::{Cluster, time};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use prometheus::TextEncoder;
 

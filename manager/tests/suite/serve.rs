@@ -11,11 +11,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use coxswain_harness::time;
 use coxswain_manager::env::{Env, Fault, TaskSet};
 use coxswain_manager::health::Checks;
 use coxswain_manager::metrics::Registry;
 use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Access, Endpoints, Server, Tls};
-use coxswain_tests::time;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::{http1, http2};

@@ -1,6 +1,6 @@
 //! The admission plugin `OwnerReferencesPermissionEnforcement`, which the real tier does not run.
 
-use coxswain_tests::{Cluster, Need, Reply, Test, fixtures::MERGE, roles::is_allowed, test};
+use coxswain_harness::{Cluster, Need, Reply, Test, fixtures::MERGE, roles::is_allowed, test};
 use http::Method;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use coxswain_tests::{
+use coxswain_harness::{
     Cluster, Test,
     fixtures::{config_map, core},
     test,

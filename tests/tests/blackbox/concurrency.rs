@@ -1,6 +1,6 @@
 //! Concurrent writes: exactly one of several conflicting writes succeeds, and no other write is lost.
 
-use coxswain_tests::{Cluster, Reply, Test, test};
+use coxswain_harness::{Cluster, Reply, Test, test};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

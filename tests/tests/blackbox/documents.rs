@@ -1,6 +1,6 @@
 //! Hashes of the discovery and `OpenAPI` documents, by which clients cache them.
 
-use coxswain_tests::{Cluster, Reply, Test, test};
+use coxswain_harness::{Cluster, Reply, Test, test};
 use http::Method;
 
 /// The tests of this file.

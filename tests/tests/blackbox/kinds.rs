@@ -1,6 +1,6 @@
 //! Every stable kind: create, get, list, watch, patch, apply and delete one object.
 
-use coxswain_tests::{Cluster, Need, Test, test};
+use coxswain_harness::{Cluster, Need, Test, test};
 use serde_json::{Value, json};
 
 pub fn tests() -> Vec<Test> {

@@ -3,8 +3,8 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use coxswain_tests::kubectl::Kubectl;
-use coxswain_tests::{Cluster, Need, Test, test};
+use coxswain_harness::kubectl::Kubectl;
+use coxswain_harness::{Cluster, Need, Test, test};
 
 use crate::support::soon;
 

@@ -1,6 +1,6 @@
 //! Limits whose requests are too large for a scenario, and numbers that depend on time and other tests.
 
-use coxswain_tests::{
+use coxswain_harness::{
     Cluster, Reply, Test,
     fixtures::{JSON_PATCH, MERGE, STRATEGIC, config_map, core, named, owner, with},
     test,

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use coxswain_tests::{Cluster, fixtures, time};
+use coxswain_harness::{Cluster, fixtures, time};
 use serde::Deserialize;
 use serde_json::Value;
 

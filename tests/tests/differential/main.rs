@@ -19,7 +19,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use coxswain_tests::{
+use coxswain_harness::{
     Cluster,
     cluster::{self, Running, StartError},
     seeds,

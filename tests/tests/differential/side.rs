@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_tests::Cluster;
+use coxswain_harness::Cluster;
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;

@@ -9,8 +9,8 @@
 use std::env;
 use std::path::Path;
 
-use coxswain_tests::audit::{AuditLog, DIRECTORY};
-use coxswain_tests::{cluster, roles};
+use coxswain_harness::audit::{AuditLog, DIRECTORY};
+use coxswain_harness::{cluster, roles};
 
 #[tokio::test]
 #[ignore = "needs the records of a run of the cluster suites"]

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use coxswain_config::Parsed;
-use coxswain_tests::endpoint::Endpoint;
-use coxswain_tests::tls::{Client, Version};
-use coxswain_tests::{Api, Log as Kept, certs, program, time};
+use coxswain_harness::endpoint::Endpoint;
+use coxswain_harness::tls::{Client, Version};
+use coxswain_harness::{Api, Log as Kept, certs, program, time};
 use tracing::level_filters::LevelFilter;
 
 use super::*;

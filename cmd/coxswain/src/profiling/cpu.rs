@@ -120,7 +120,7 @@ mod tests {
     use std::hint::black_box;
     use std::io::Read as _;
 
-    use coxswain_tests::time;
+    use coxswain_harness::time;
     use rustix::time::{ClockId, clock_gettime};
 
     use super::*;

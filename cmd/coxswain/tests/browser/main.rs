@@ -8,7 +8,7 @@ mod devtools;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use coxswain_tests::{Program, time};
+use coxswain_harness::{Program, time};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -262,10 +262,10 @@ async fn write_screenshot(page: &mut Page, program: &Program, file: &Path) {
     let summary = program.stdout();
     let kubeconfig = summary.lines().find_map(|line| line.strip_prefix("Kubeconfig:"));
     let kubeconfig = PathBuf::from(kubeconfig.expect("a kubeconfig").trim());
-    let api = coxswain_tests::endpoint::client(&kubeconfig)
+    let api = coxswain_harness::endpoint::client(&kubeconfig)
         .await
         .expect("a client");
-    let api = coxswain_tests::Api::new(api);
+    let api = coxswain_harness::Api::new(api);
     let sample = "/apis/appcontroller.k8s.io/v1alpha1/namespaces/default/appservices/hello";
     for replicas in [12, 3, 20, 8, 30, 5, 18, 2, 25, 10, 3] {
         let patch = json!({"spec": {"replicas": replicas}});

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use coxswain_tests::{Cluster, Need, Program, Reply, Test, certs, fixtures, test, time};
+use coxswain_harness::{Cluster, Need, Program, Reply, Test, certs, fixtures, test, time};
 use serde_json::{Value, json};
 
 use crate::{PROGRAM, pair};

@@ -21,9 +21,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use coxswain_controllers::registry::{CONTROLLERS, Descriptor};
-use coxswain_tests::cluster::{self, Running};
-use coxswain_tests::roles::NAMESPACE;
-use coxswain_tests::{Cluster, Program, Test, fixtures, program, test, time};
+use coxswain_harness::cluster::{self, Running};
+use coxswain_harness::roles::NAMESPACE;
+use coxswain_harness::{Cluster, Program, Test, fixtures, program, test, time};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::RwLockWriteGuard;
@@ -122,7 +122,7 @@ async fn deploy(own: &OwnCluster, folder: &str, components: &[&str]) -> Deployed
             deployment = Some(stored);
         }
     }
-    coxswain_tests::roles::remove_rule(c).await;
+    coxswain_harness::roles::remove_rule(c).await;
     webhooks::redirect(own).await;
     let pod = deployment.expect("a Deployment")["spec"]["template"]["spec"].take();
     Deployed {

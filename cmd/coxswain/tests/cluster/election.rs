@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coxswain_tests::{Cluster, Test, test, time};
+use coxswain_harness::{Cluster, Test, test, time};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use rustix::process::Signal;

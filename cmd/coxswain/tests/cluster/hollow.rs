@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coxswain_tests::{Cluster, Program, Test, fixtures, test, time};
+use coxswain_harness::{Cluster, Program, Test, fixtures, test, time};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;

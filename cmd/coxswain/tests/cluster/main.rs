@@ -16,7 +16,7 @@ static QUIET: RwLock<()> = RwLock::const_new(());
 const PROGRAM: &str = env!("CARGO_BIN_EXE_coxswain");
 
 fn main() -> std::process::ExitCode {
-    coxswain_tests::runner::main(
+    coxswain_harness::runner::main(
         [
             access::tests(),
             deploy::tests(),

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use coxswain_tests::cluster::{self, Cluster};
-use coxswain_tests::metrics::{self, Reference};
-use coxswain_tests::{Program, Test, certs, fixtures, program, test, time};
+use coxswain_harness::cluster::{self, Cluster};
+use coxswain_harness::metrics::{self, Reference};
+use coxswain_harness::{Program, Test, certs, fixtures, program, test, time};
 use serde_json::{Value, json};
 
 use crate::{PROGRAM, QUIET};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coxswain_tests::{Cluster, Program, fixtures, time};
+use coxswain_harness::{Cluster, Program, fixtures, time};
 use serde_json::Value;
 
 use crate::PROGRAM;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coxswain_tests::{Api, Program, Reply, cluster, fixtures, time};
+use coxswain_harness::{Api, Program, Reply, cluster, fixtures, time};
 use http::Method;
 use serde_json::{Value, json};
 

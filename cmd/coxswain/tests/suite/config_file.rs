@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use coxswain_tests::{Program, program, time};
+use coxswain_harness::{Program, program, time};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

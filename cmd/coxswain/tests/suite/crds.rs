@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use coxswain_tests::{fixtures, program, time};
+use coxswain_harness::{fixtures, program, time};
 use serde_json::json;
 
 use crate::PROGRAM;

@@ -1,6 +1,6 @@
 //! The graph page of the garbage collector.
 
-use coxswain_tests::{Api, Program, time};
+use coxswain_harness::{Api, Program, time};
 use serde_json::json;
 
 use crate::sandbox;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use coxswain_tests::program::free_address;
-use coxswain_tests::{Program, certs, endpoint, fixtures, time};
+use coxswain_harness::program::free_address;
+use coxswain_harness::{Program, certs, endpoint, fixtures, time};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use tokio::process::Command;

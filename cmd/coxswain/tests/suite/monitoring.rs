@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use coxswain_tests::dashboards;
-use coxswain_tests::metrics::Reference;
+use coxswain_harness::dashboards;
+use coxswain_harness::metrics::Reference;
 
 /// The metric that Prometheus itself adds.
 const UP: &str = "up";

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use coxswain_harness::endpoint::Endpoint;
+use coxswain_harness::{Program, certs, program, time};
 use coxswain_manager::env::TaskSet;
-use coxswain_tests::endpoint::Endpoint;
-use coxswain_tests::{Program, certs, program, time};
 use rustix::process::Signal;
 use tokio::net::TcpListener;
 

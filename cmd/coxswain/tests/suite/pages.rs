@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-use coxswain_tests::program;
+use coxswain_harness::program;
 
 use crate::PROGRAM;
 

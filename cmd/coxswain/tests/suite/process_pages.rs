@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use coxswain_tests::{Program, Reply, time};
+use coxswain_harness::{Program, Reply, time};
 use http::Method;
 use rustix::process::Signal;
 

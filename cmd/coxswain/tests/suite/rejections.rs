@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use coxswain_tests::{certs, fixtures, program, time};
+use coxswain_harness::{certs, fixtures, program, time};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

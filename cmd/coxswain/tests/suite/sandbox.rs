@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use coxswain_tests::{Api, Program, endpoint, fixtures, time};
+use coxswain_harness::{Api, Program, endpoint, fixtures, time};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use coxswain_tests::audit::AuditLog;
-use coxswain_tests::{Api, Program, endpoint, fixtures, program, sandbox as server, time};
+use coxswain_harness::audit::AuditLog;
+use coxswain_harness::{Api, Program, endpoint, fixtures, program, sandbox as server, time};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;

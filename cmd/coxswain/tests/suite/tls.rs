@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use coxswain_tests::tls::{Client, Version};
-use coxswain_tests::{Program, certs};
+use coxswain_harness::tls::{Client, Version};
+use coxswain_harness::{Program, certs};
 use tempfile::TempDir;
 
 use crate::PROGRAM;

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use coxswain_tests::time;
+use coxswain_harness::time;
 
 use crate::PROGRAM;
 

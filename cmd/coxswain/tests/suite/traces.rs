@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use coxswain_tests::metrics::{self, Reference};
-use coxswain_tests::{fixtures, time};
+use coxswain_harness::metrics::{self, Reference};
+use coxswain_harness::{fixtures, time};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;

@@ -282,7 +282,7 @@ impl Model {
 
 #[test]
 fn lost_answers_never_lead_to_surplus_pods() {
-    for seed in coxswain_tests::seeds::of(300) {
+    for seed in coxswain_harness::seeds::of(300) {
         let rng = Rng::from_seed(seed);
         let mut model = Model::default();
         let foreign = pod("foreign", "other", "web", "Running", false);

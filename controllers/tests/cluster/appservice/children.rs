@@ -1,7 +1,7 @@
 //! The Deployment and the Service follow the spec.
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures::{MERGE, with};
+use coxswain_harness::Test;
+use coxswain_harness::fixtures::{MERGE, with};
 use serde_json::json;
 
 use super::fixture::{Fixture, app};

@@ -1,7 +1,7 @@
 //! The children of a deleted `AppService`, by deletion policy and propagation policy.
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures::MERGE;
+use coxswain_harness::Test;
+use coxswain_harness::fixtures::MERGE;
 use serde_json::json;
 
 use super::fixture::{FINALIZER, Fixture, app, owners};

@@ -1,7 +1,7 @@
 //! The fixture of a test: a namespace of a cluster, with helpers for `AppServices`.
 
-use coxswain_tests::fixtures::{self, MERGE, with};
-use coxswain_tests::{Cluster, Reply, time};
+use coxswain_harness::fixtures::{self, MERGE, with};
+use coxswain_harness::{Cluster, Reply, time};
 use serde_json::{Value, json};
 
 use crate::controllers;

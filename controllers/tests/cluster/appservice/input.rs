@@ -1,6 +1,6 @@
 //! Defaulting and validation by the CRD.
 
-use coxswain_tests::Test;
+use coxswain_harness::Test;
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, app};

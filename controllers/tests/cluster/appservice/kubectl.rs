@@ -1,7 +1,7 @@
 //! `kubectl` commands on `AppServices`.
 
-use coxswain_tests::kubectl::Kubectl;
-use coxswain_tests::{Need, Test};
+use coxswain_harness::kubectl::Kubectl;
+use coxswain_harness::{Need, Test};
 use serde_json::json;
 
 use super::fixture::{Fixture, app};

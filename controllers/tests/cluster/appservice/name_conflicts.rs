@@ -1,7 +1,7 @@
 //! Child names that are taken.
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures;
+use coxswain_harness::Test;
+use coxswain_harness::fixtures;
 use serde_json::json;
 
 use super::fixture::{Fixture, app, condition};

@@ -1,6 +1,6 @@
 //! Changes of `deploymentName`.
 
-use coxswain_tests::{Test, fixtures};
+use coxswain_harness::{Test, fixtures};
 use serde_json::json;
 
 use super::fixture::{Fixture, app};

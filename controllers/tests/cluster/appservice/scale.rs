@@ -1,7 +1,7 @@
 //! The scale subresource, as an autoscaler uses it.
 
-use coxswain_tests::fixtures::{named, with};
-use coxswain_tests::{Test, fixtures};
+use coxswain_harness::fixtures::{named, with};
+use coxswain_harness::{Test, fixtures};
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, app, text};

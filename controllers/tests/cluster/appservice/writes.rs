@@ -1,6 +1,6 @@
 //! The number of writes, by resourceVersion and generation.
 
-use coxswain_tests::Test;
+use coxswain_harness::Test;
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, app, text};

@@ -1,7 +1,7 @@
 //! Name collisions of `ReplicaSet`s.
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures::with;
+use coxswain_harness::Test;
+use coxswain_harness::fixtures::with;
 use serde_json::json;
 
 use super::fixture::Fixture;

@@ -1,7 +1,7 @@
 //! Failures to create `ReplicaSet`s or pods.
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures::{self, MERGE, with};
+use coxswain_harness::Test;
+use coxswain_harness::fixtures::{self, MERGE, with};
 use serde_json::{Value, json};
 
 use super::fixture::Fixture;

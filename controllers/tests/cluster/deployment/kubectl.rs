@@ -1,8 +1,8 @@
 //! kubectl rollout, scale, set image, apply and describe.
 
-use coxswain_tests::fixtures::with;
-use coxswain_tests::kubectl::Kubectl;
-use coxswain_tests::{Need, Test};
+use coxswain_harness::fixtures::with;
+use coxswain_harness::kubectl::Kubectl;
+use coxswain_harness::{Need, Test};
 use serde_json::json;
 
 use super::fixture::{Deployment, Fixture};

@@ -1,7 +1,7 @@
 //! The progress deadline.
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures::with;
+use coxswain_harness::Test;
+use coxswain_harness::fixtures::with;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 //! Except for the first test, the test creates the `ReplicaSet`s with the sizes and annotations of a rollout, and a
 //! paused Deployment adopts them, so nothing but the scaling happens.
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures::with;
+use coxswain_harness::Test;
+use coxswain_harness::fixtures::with;
 use serde_json::{Value, json};
 
 use super::fixture::{Deployment, Fixture};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_tests::Watch;
-use coxswain_tests::fixtures::{self, with};
+use coxswain_harness::Watch;
+use coxswain_harness::fixtures::{self, with};
 use serde_json::{Value, json};
 
 use super::fixture::Fixture;

@@ -1,7 +1,7 @@
 //! The Recreate strategy.
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures::with;
+use coxswain_harness::Test;
+use coxswain_harness::fixtures::with;
 use serde_json::{Value, json};
 
 use super::fixture::{Deployment, Fixture};

@@ -1,7 +1,7 @@
 //! Release of `ReplicaSet`s, and deletion of Deployments.
 
-use coxswain_tests::fixtures::{self, with};
-use coxswain_tests::{Need, Test};
+use coxswain_harness::fixtures::{self, with};
+use coxswain_harness::{Need, Test};
 use serde_json::json;
 
 use super::fixture::Fixture;

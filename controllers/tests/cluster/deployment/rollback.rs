@@ -1,7 +1,7 @@
 //! Rollback by the deprecated annotation.
 
-use coxswain_tests::fixtures::with;
-use coxswain_tests::{Need, Test};
+use coxswain_harness::fixtures::with;
+use coxswain_harness::{Need, Test};
 use serde_json::{Value, json};
 
 use super::fixture::{Deployment, Fixture};

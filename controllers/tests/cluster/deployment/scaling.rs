@@ -1,7 +1,7 @@
 //! Scaling of a Deployment with one active `ReplicaSet`.
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures::{MERGE, with};
+use coxswain_harness::Test;
+use coxswain_harness::fixtures::{MERGE, with};
 use serde_json::{Value, json};
 
 use super::fixture::Fixture;

@@ -1,7 +1,7 @@
 //! Single steps of a rollout; the test acts as the kubelet.
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures::with;
+use coxswain_harness::Test;
+use coxswain_harness::fixtures::with;
 use serde_json::Value;
 
 use super::fixture::{Deployment, Fixture};

@@ -1,6 +1,6 @@
 //! Background deletion.
 
-use coxswain_tests::{Test, Watch};
+use coxswain_harness::{Test, Watch};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use coxswain_tests::fixtures::{self, CRDS};
-use coxswain_tests::{Test, time};
+use coxswain_harness::fixtures::{self, CRDS};
+use coxswain_harness::{Test, time};
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, GROUP, Kind, NEW_KIND_TIMEOUT, crd, serve, text};

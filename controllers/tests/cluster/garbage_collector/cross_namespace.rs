@@ -1,6 +1,6 @@
 //! An owner is in the namespace of its dependent, or cluster-scoped.
 
-use coxswain_tests::Test;
+use coxswain_harness::Test;
 use serde_json::{Value, json};
 
 use super::fixture::{FOREGROUND, Fixture, Kind, Object, finalizers, owners, text};

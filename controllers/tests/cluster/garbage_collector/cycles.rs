@@ -1,6 +1,6 @@
 //! Cycles of ownerReferences.
 
-use coxswain_tests::Test;
+use coxswain_harness::Test;
 use serde_json::Value;
 
 use super::fixture::{Fixture, Object, finalizers, owners};

@@ -7,8 +7,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use coxswain_tests::fixtures::{self, CRDS, MERGE, with};
-use coxswain_tests::{Cluster, time};
+use coxswain_harness::fixtures::{self, CRDS, MERGE, with};
+use coxswain_harness::{Cluster, time};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 

@@ -1,8 +1,8 @@
 //! Identity of owners: apiVersion, kind, name and uid, in the namespace of the dependent. An owner that cannot be looked up
 //! is not absent.
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures::with;
+use coxswain_harness::Test;
+use coxswain_harness::fixtures::with;
 use serde_json::json;
 
 use super::fixture::{Fixture, GROUP, Kind, finalizers, owners};

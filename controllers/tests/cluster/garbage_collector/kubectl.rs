@@ -1,7 +1,7 @@
 //! `kubectl delete --cascade`.
 
-use coxswain_tests::Test;
-use coxswain_tests::kubectl::Kubectl;
+use coxswain_harness::Test;
+use coxswain_harness::kubectl::Kubectl;
 
 use super::fixture::{Fixture, Kind, Object, owners};
 

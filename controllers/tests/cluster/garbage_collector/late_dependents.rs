@@ -1,7 +1,7 @@
 //! Dependents that are created, or start blocking, during a foreground deletion.
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures::with;
+use coxswain_harness::Test;
+use coxswain_harness::fixtures::with;
 use serde_json::json;
 
 use super::fixture::{Fixture, HOLD, Object, finalizers, is_terminating};

@@ -1,7 +1,7 @@
 //! Changes of an object that the collector is about to delete.
 
-use coxswain_tests::fixtures::MERGE;
-use coxswain_tests::{Test, time};
+use coxswain_harness::fixtures::MERGE;
+use coxswain_harness::{Test, time};
 use serde_json::json;
 
 use super::fixture::{Fixture, is_terminating};

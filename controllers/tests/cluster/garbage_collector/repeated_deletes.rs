@@ -1,6 +1,6 @@
 //! Repeated deletions of a terminating object.
 
-use coxswain_tests::Test;
+use coxswain_harness::Test;
 use serde_json::json;
 
 use super::fixture::{FOREGROUND, Fixture, HOLD, finalizers, owners};

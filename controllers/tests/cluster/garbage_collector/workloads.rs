@@ -1,7 +1,7 @@
 //! Pods and their owners, which other controllers reconcile at the same time.
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures::{self, with};
+use coxswain_harness::Test;
+use coxswain_harness::fixtures::{self, with};
 use serde_json::{Value, json};
 
 use super::fixture::{FOREGROUND, Fixture, finalizers, owners, text};

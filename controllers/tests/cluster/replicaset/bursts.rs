@@ -1,6 +1,6 @@
 //! Fast changes lead to neither surplus nor missing pods, as a watch from before the first change shows.
 
-use coxswain_tests::Test;
+use coxswain_harness::Test;
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, controller, count, name, names};

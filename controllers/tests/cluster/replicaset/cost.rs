@@ -1,7 +1,7 @@
 //! The number of writes, counted by watches.
 
-use coxswain_tests::fixtures::with;
-use coxswain_tests::{Need, Test};
+use coxswain_harness::fixtures::with;
+use coxswain_harness::{Need, Test};
 use serde_json::json;
 
 use super::fixture::{Fixture, count, counter_of, text};

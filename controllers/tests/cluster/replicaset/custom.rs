@@ -1,8 +1,8 @@
 //! `AppReplicaSets`: validation and defaulting by the CRD, and by the controller where the server has no CEL rules.
 
 use coxswain_controllers::api;
-use coxswain_tests::fixtures::{self, MERGE, with};
-use coxswain_tests::{Need, Test};
+use coxswain_harness::fixtures::{self, MERGE, with};
+use coxswain_harness::{Need, Test};
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, Owner, condition, text};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use coxswain_controllers::hollow_kubelet::FAIL;
-use coxswain_tests::fixtures::{self, with};
-use coxswain_tests::{Need, Test, Watch, time};
+use coxswain_harness::fixtures::{self, with};
+use coxswain_harness::{Need, Test, Watch, time};
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, Owner, condition, counter_of, name, text};

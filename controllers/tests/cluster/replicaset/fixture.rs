@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use coxswain_harness::fixtures::{self, MERGE, STRATEGIC, with};
+use coxswain_harness::{Cluster, Watch, time};
 use coxswain_manager::env::Env;
 use coxswain_manager::time::rfc3339;
-use coxswain_tests::fixtures::{self, MERGE, STRATEGIC, with};
-use coxswain_tests::{Cluster, Watch, time};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! kubectl with `AppReplicaSets`.
 
 use coxswain_controllers::api::{self, crd::yaml};
-use coxswain_tests::kubectl::Kubectl;
-use coxswain_tests::{Need, Test};
+use coxswain_harness::kubectl::Kubectl;
+use coxswain_harness::{Need, Test};
 
 use super::custom::RULES;
 use super::fixture::Fixture;

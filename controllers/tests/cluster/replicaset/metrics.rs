@@ -2,8 +2,8 @@
 //!
 //! All tests share the registry: a test asserts only that metrics exist and grow.
 
-use coxswain_tests::fixtures::with;
-use coxswain_tests::{Need, Test, time};
+use coxswain_harness::fixtures::with;
+use coxswain_harness::{Need, Test, time};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

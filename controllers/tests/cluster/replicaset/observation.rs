@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use coxswain_tests::Watch;
-use coxswain_tests::fixtures::{self, with};
+use coxswain_harness::Watch;
+use coxswain_harness::fixtures::{self, with};
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, UNMANAGED_NODE, name};

@@ -1,6 +1,6 @@
 //! Release of pods that the selector no longer matches.
 
-use coxswain_tests::{Need, Test};
+use coxswain_harness::{Need, Test};
 use serde_json::json;
 
 use super::fixture::{Fixture, controller, name, names, text};

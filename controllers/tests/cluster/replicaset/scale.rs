@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use coxswain_tests::Test;
-use coxswain_tests::fixtures::with;
+use coxswain_harness::Test;
+use coxswain_harness::fixtures::with;
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, Owner, counter_of, name, names};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use coxswain_tests::fixtures::with;
-use coxswain_tests::{Test, time};
+use coxswain_harness::fixtures::with;
+use coxswain_harness::{Test, time};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 

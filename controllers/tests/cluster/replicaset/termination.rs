@@ -1,7 +1,7 @@
 //! Terminating owners and namespaces.
 
-use coxswain_tests::fixtures::{self, with};
-use coxswain_tests::{Need, Test};
+use coxswain_harness::fixtures::{self, with};
+use coxswain_harness::{Need, Test};
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, Kind, controller, counter_of, name, names, text};

@@ -1,6 +1,6 @@
 //! Changes that enqueue an owner, each on its own.
 
-use coxswain_tests::{Test, fixtures};
+use coxswain_harness::{Test, fixtures};
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, Owner, condition, controller, name, names};

@@ -2,10 +2,10 @@
 //!
 //! The collector deletes nothing with a live owner, other Deployments are unaffected, and the number of writes is bounded.
 
+use coxswain_harness::seeds;
 use coxswain_manager::client::Patch;
 use coxswain_manager::env::Rng;
 use coxswain_manager::object::Key;
-use coxswain_tests::seeds;
 
 use super::*;
 

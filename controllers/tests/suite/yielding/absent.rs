@@ -2,10 +2,10 @@
 
 use super::*;
 
+use coxswain_harness::Log;
 use coxswain_manager::client::Fence;
 use coxswain_manager::controller::Runnable;
 use coxswain_manager::object::MetaObject;
-use coxswain_tests::Log;
 use tracing::level_filters::LevelFilter;
 
 const REPLICA_SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use coxswain_harness::{Cluster, Test, fixtures, test};
 use coxswain_manager::cache::{Cache, Delta, Lookup, Status};
 use coxswain_manager::object::{MetaObject, Resource};
-use coxswain_tests::{Cluster, Test, fixtures, test};
 use serde_json::{Value, json};
 
 use super::{Fixture, line, next_delta};

@@ -1,7 +1,7 @@
 //! Lists and relists.
 
+use coxswain_harness::{Cluster, Test, test};
 use coxswain_manager::cache::{Cache, CachePositions as _};
-use coxswain_tests::{Cluster, Test, test};
 use futures_util::{StreamExt as _, stream};
 
 use super::{Fixture, MAPS, Map, line};

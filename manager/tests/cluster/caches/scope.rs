@@ -1,7 +1,7 @@
 //! Caches with a scope.
 
+use coxswain_harness::{Cluster, Test, fixtures, test};
 use coxswain_manager::cache::{Cache, Lookup, Scope};
-use coxswain_tests::{Cluster, Test, fixtures, test};
 use serde_json::json;
 
 use super::{Fixture, MAPS, Map, line, next_delta, version};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use coxswain_harness::{Cluster, Test, fixtures, test, time};
 use coxswain_manager::client::Takeover;
-use coxswain_tests::{Cluster, Test, fixtures, test, time};
 use futures_util::future::select_all;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use coxswain_harness::{Cluster, Test, fixtures, test};
 use coxswain_manager::election::{Config, released_by_annotation, written_versions_annotation};
 use coxswain_manager::manager::identity;
-use coxswain_tests::{Cluster, Test, fixtures, test};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

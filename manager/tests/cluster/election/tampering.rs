@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use coxswain_harness::fixtures::MERGE;
+use coxswain_harness::{Cluster, Test, test};
 use coxswain_manager::client::Takeover;
 use coxswain_manager::election::{released_by_annotation, written_versions_annotation};
-use coxswain_tests::fixtures::MERGE;
-use coxswain_tests::{Cluster, Test, test};
 use futures_util::future::select;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Resources that are not served or forbidden.
 
+use coxswain_harness::seeds;
 use coxswain_manager::cache::Status;
 use coxswain_manager::object::{MetaObject, Resource};
-use coxswain_tests::seeds;
 use serde_json::json;
 
 use super::server::{StreamFault, Verb, answer, status};

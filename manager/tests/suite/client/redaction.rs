@@ -1,10 +1,10 @@
 //! Bodies and credentials are never logged or part of an error.
 
+use coxswain_harness::Log;
 use coxswain_manager::client::{Patch, Transport};
 use coxswain_manager::env::Clock;
 use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
-use coxswain_tests::Log;
 use kube::config::AuthInfo;
 use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;

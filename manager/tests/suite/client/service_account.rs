@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use coxswain_harness::Log;
 use coxswain_manager::client::{
     Client, ClientError, Fence, Patch, RateLimit, Reader, ServiceAccount, ServiceAccounts, TokenError,
     Transport,
@@ -12,7 +13,6 @@ use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
 use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
 use coxswain_sandbox::{Authorization, Env as SandboxEnv, Sandbox};
-use coxswain_tests::Log;
 use http::header;
 use jiff::Timestamp;
 use serde_json::{Value, json};

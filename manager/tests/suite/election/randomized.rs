@@ -2,8 +2,8 @@
 
 use super::*;
 
+use coxswain_harness::seeds;
 use coxswain_manager::env::Rng;
-use coxswain_tests::seeds;
 use jiff::SignedDuration;
 
 /// Injects a random event into a candidate or the Lease.

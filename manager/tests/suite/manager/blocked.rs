@@ -6,6 +6,7 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use coxswain_harness::{Api, time};
 use coxswain_manager::client::Transport;
 use coxswain_manager::controller::{Action, Context, Controller, ReconcileError};
 use coxswain_manager::election;
@@ -14,7 +15,6 @@ use coxswain_manager::manager::{ControlRuntime, Manager, Process};
 use coxswain_manager::metrics::Registry;
 use coxswain_sandbox::ApiService;
 use coxswain_sandbox::faults::{FaultService, Faults, Matcher};
-use coxswain_tests::{Api, time};
 use http::Method;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -1,5 +1,6 @@
 //! The parts that a program adds to a built manager.
 
+use coxswain_harness::Api;
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::health::{Health, Probes};
@@ -7,7 +8,6 @@ use coxswain_manager::manager::{Manager, Process};
 use coxswain_manager::metrics::Registry;
 use coxswain_manager::serve::{Access, Server, ServingCertificates, TlsOptions};
 use coxswain_manager::status;
-use coxswain_tests::Api;
 use tokio_util::sync::CancellationToken;
 
 use super::sandbox;

@@ -1,9 +1,9 @@
 //! Reconcile functions that fail, and controllers with the same name.
 
+use coxswain_harness::Log;
 use coxswain_manager::controller::ControllerError;
 use coxswain_manager::manager::RunError;
 use coxswain_sandbox::faults::Matcher;
-use coxswain_tests::Log;
 use tracing::level_filters::LevelFilter;
 
 use super::*;

@@ -1,7 +1,7 @@
 //! Issuing and renewing the certificate, on one and on two replicas.
 
+use coxswain_harness::Log;
 use coxswain_manager::health::{Health, Probes};
-use coxswain_tests::Log;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;

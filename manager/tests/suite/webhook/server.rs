@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use coxswain_harness::time;
 use coxswain_manager::client::Cause;
 use coxswain_manager::env::{Env, Fault, TaskSet};
 use coxswain_manager::health::Checks;
@@ -13,7 +14,6 @@ use coxswain_manager::webhook::{
     AdmissionRequest, Certificates, Denial, Hooks, Server, Source, WebhookError, mutating_path,
     validating_path,
 };
-use coxswain_tests::time;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::{http1, http2};

@@ -3,10 +3,10 @@
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use coxswain_harness::fixtures::{config_map, core, with};
+use coxswain_harness::webhook::{Response, Webhook, allow, configuration, configurations, deny};
+use coxswain_harness::{Api, Cluster, Need, Reply, Test, test, time};
 use coxswain_sandbox::Sandbox;
-use coxswain_tests::fixtures::{config_map, core, with};
-use coxswain_tests::webhook::{Response, Webhook, allow, configuration, configurations, deny};
-use coxswain_tests::{Api, Cluster, Need, Reply, Test, test, time};
 use futures_util::future::{Either, join, select};
 use http::Method;
 use serde_json::{Value, json};
@@ -215,7 +215,8 @@ async fn slow_webhook_does_not_block_other_requests(c: Cluster) {
         reply
     };
     let quick = async {
-        let is_slow = |call: &coxswain_tests::webhook::Call| call.request()["object"]["data"]["k"] == "slow";
+        let is_slow =
+            |call: &coxswain_harness::webhook::Call| call.request()["object"]["data"]["k"] == "slow";
         time::eventually(time::ANSWER, async || {
             webhook.calls().iter().any(is_slow).then_some(())
         })

@@ -3,8 +3,8 @@
 mod failures;
 mod races;
 
-use coxswain_tests::webhook::{Response, Webhook};
-use coxswain_tests::{Cluster, Test};
+use coxswain_harness::webhook::{Response, Webhook};
+use coxswain_harness::{Cluster, Test};
 use serde_json::Value;
 
 /// The tests of this folder.

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use coxswain_tests::fixtures::{MERGE, config_map, core, service, with};
-use coxswain_tests::webhook::{Response, allow, change, deny};
-use coxswain_tests::{Cluster, Need, Test, test};
+use coxswain_harness::fixtures::{MERGE, config_map, core, service, with};
+use coxswain_harness::webhook::{Response, allow, change, deny};
+use coxswain_harness::{Cluster, Need, Test, test};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_tests::{Cluster, Test, test};
+use coxswain_harness::{Cluster, Test, test};
 use serde_json::{Value, json};
 
 use crate::support::{MERGE, config_map, core, name, names, version};

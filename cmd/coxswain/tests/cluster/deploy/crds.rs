@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use coxswain_tests::fixtures::{self, CRDS, apps};
-use coxswain_tests::{Cluster, time};
+use coxswain_harness::fixtures::{self, CRDS, apps};
+use coxswain_harness::{Cluster, time};
 use http::Method;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use coxswain_tests::{Cluster, Program, program, roles, time};
+use coxswain_harness::{Cluster, Program, program, roles, time};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;

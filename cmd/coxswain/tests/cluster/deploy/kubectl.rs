@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use coxswain_tests::kubectl::Kubectl;
-use coxswain_tests::{Cluster, program, tools};
+use coxswain_harness::kubectl::Kubectl;
+use coxswain_harness::{Cluster, program, tools};
 
 use super::manifests::{self, Kustomization};
 use super::{monitoring, own_cluster};

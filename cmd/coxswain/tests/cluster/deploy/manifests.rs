@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use coxswain_tests::{kubectl, tools};
+use coxswain_harness::{kubectl, tools};
 use tempfile::TempDir;
 
 pub struct Manifest {

@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use coxswain_tests::fixtures::{self, CRDS, JSON_PATCH, apps};
-use coxswain_tests::roles::NAMESPACE;
-use coxswain_tests::{Cluster, Program, program, time};
+use coxswain_harness::fixtures::{self, CRDS, JSON_PATCH, apps};
+use coxswain_harness::roles::NAMESPACE;
+use coxswain_harness::{Cluster, Program, program, time};
 use serde_json::json;
 
 use super::instances::Instances;

@@ -1,7 +1,7 @@
 //! The component `monitoring`: minimal CRDs of its custom resources, and the Service that its `ServiceMonitor` selects.
 
-use coxswain_tests::fixtures::{self, CRDS};
-use coxswain_tests::{Cluster, time};
+use coxswain_harness::fixtures::{self, CRDS};
+use coxswain_harness::{Cluster, time};
 use serde_json::{Value, json};
 
 use super::NAMESPACE;

@@ -1,7 +1,7 @@
 //! Permissions of each service account, decided by the API server.
 
-use coxswain_tests::roles::NAMESPACE;
-use coxswain_tests::{Cluster, roles, time};
+use coxswain_harness::roles::NAMESPACE;
+use coxswain_harness::{Cluster, roles, time};
 use serde_json::json;
 
 use super::{deploy, own_cluster};

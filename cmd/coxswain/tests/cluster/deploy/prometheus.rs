@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
 
-use coxswain_tests::roles::NAMESPACE;
-use coxswain_tests::{Api, Cluster, certs, dashboards, fixtures, program, time, tools};
+use coxswain_harness::roles::NAMESPACE;
+use coxswain_harness::{Api, Cluster, certs, dashboards, fixtures, program, time, tools};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -63,7 +63,7 @@ pub async fn prometheus_scrapes_both_replicas_and_answers_all_dashboards(_: Clus
         instances.start(&own, &deployed).await;
     }
     let targets: Vec<SocketAddr> = { instances.programs().iter() }
-        .map(coxswain_tests::Program::address)
+        .map(coxswain_harness::Program::address)
         .collect();
     let prometheus = Prometheus::start(&configuration(c, &monitor, &targets, files.path()).await).await;
 

@@ -4,8 +4,8 @@
 
 use coxswain_controllers::registry::CONTROLLERS;
 use coxswain_controllers::{api, appservice, deployment, garbage_collector, replicaset};
-use coxswain_tests::roles::{self, Permission, Rule};
-use coxswain_tests::{Cluster, Need, Program, Test, fixtures, test, time};
+use coxswain_harness::roles::{self, Permission, Rule};
+use coxswain_harness::{Cluster, Need, Program, Test, fixtures, test, time};
 use serde_json::{Value, json};
 
 use super::instances::Instances;

@@ -1,6 +1,6 @@
 //! The static pod of `deploy/static-pod`, which is not rendered from the chart.
 
-use coxswain_tests::Cluster;
+use coxswain_harness::Cluster;
 
 use super::manifests::{self, Manifest};
 

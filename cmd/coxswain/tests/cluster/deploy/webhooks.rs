@@ -4,10 +4,10 @@ use std::fs;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use coxswain_controllers::api::app_service::APP_SERVICES;
+use coxswain_harness::Cluster;
+use coxswain_harness::fixtures::{self, JSON_PATCH, MERGE};
+use coxswain_harness::roles::NAMESPACE;
 use coxswain_manager::webhook::{mutating_path, validating_path};
-use coxswain_tests::Cluster;
-use coxswain_tests::fixtures::{self, JSON_PATCH, MERGE};
-use coxswain_tests::roles::NAMESPACE;
 use serde_json::{Value, json};
 
 use super::instances::Instances;

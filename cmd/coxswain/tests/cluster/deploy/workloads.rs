@@ -1,7 +1,7 @@
 //! Workloads that make each controller send every kind of request that its role allows.
 
-use coxswain_tests::fixtures::{self, MERGE, apps, core, with};
-use coxswain_tests::{Api, Cluster};
+use coxswain_harness::fixtures::{self, MERGE, apps, core, with};
+use coxswain_harness::{Api, Cluster};
 use http::Method;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Randomized tests: any document is decoded or rejected, and decoded documents are valid.
 
+use coxswain_harness::seeds;
 use coxswain_manager::client::RawResponse;
 use coxswain_manager::env::Rng;
-use coxswain_tests::seeds;
 use serde_json::{Value, json};
 
 use super::reading;

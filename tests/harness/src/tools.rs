@@ -9,7 +9,7 @@ pub fn path(variable: &str) -> PathBuf {
     if let Some(named) = env::var_os(variable).filter(|it| !it.is_empty()) {
         return named.into();
     }
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tools.sh");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../tools.sh");
     let output = Command::new(script).arg(variable).output().expect(script);
     let printed = String::from_utf8_lossy(&output.stdout);
     match printed.trim_end().split_once('=') {

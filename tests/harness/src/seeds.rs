@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn replay_names_package_target_and_test() {
-        let command = "COXSWAIN_SEED=5 cargo test -p coxswain-tests --lib seeds::tests::replay_names_package_target_and_test";
+        let command = "COXSWAIN_SEED=5 cargo test -p coxswain-harness --lib seeds::tests::replay_names_package_target_and_test";
         assert_eq!(replay(5), command);
     }
 

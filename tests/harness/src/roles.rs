@@ -74,7 +74,7 @@ pub async fn create(c: &Cluster, files: impl IntoIterator<Item = &str>) -> Vec<R
 }
 
 fn base() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/base"))
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/base"))
 }
 
 /// The path to create the object of a YAML document at.
