@@ -17,6 +17,7 @@ use crate::env::Env;
 use crate::storage::Limits;
 
 /// The options of an API. See the methods of [`Builder`].
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 pub(crate) struct Options {
     pub(crate) env: Env,
     pub(crate) history: Limits,
@@ -27,6 +28,8 @@ pub(crate) struct Options {
     pub(crate) root_ca: Option<String>,
     pub(crate) services: BTreeMap<String, SocketAddr>,
     pub(crate) delayed: BTreeSet<InternalController>,
+    pub(crate) journal: bool,
+    pub(crate) managed_fields: bool,
 }
 
 impl Default for Options {
@@ -41,6 +44,8 @@ impl Default for Options {
             root_ca: None,
             services: BTreeMap::new(),
             delayed: BTreeSet::new(),
+            journal: false,
+            managed_fields: true,
         }
     }
 }
@@ -61,7 +66,11 @@ impl Default for Options {
 pub struct Builder {
     options: Options,
     inputs: Vec<(Input, String)>,
+    serves: Option<Box<ServesResource>>,
 }
+
+/// Reports whether a built-in resource, by its group and plural name, is served.
+type ServesResource = dyn Fn(&str, &str) -> bool + Send + Sync;
 
 impl Builder {
     /// Creates the CRDs of a YAML stream, before all [objects](Self::objects). May be called more than once.
@@ -144,14 +153,55 @@ impl Builder {
         self
     }
 
+    /// Records every commit for [`Sandbox::take_commits`], from the first object of the cluster on. Default: false.
+    pub fn journal(mut self, enabled: bool) -> Self {
+        self.options.journal = enabled;
+        self
+    }
+
+    /// Records field managers in `metadata.managedFields`. Default: true.
+    ///
+    /// If false, a create records no field managers, as if it had reset `managedFields`; updates and patches of such an
+    /// object record none either, as on a cluster. Server-side apply works: it records its field managers, and from then on
+    /// all writes of that object do.
+    pub fn managed_fields(mut self, enabled: bool) -> Self {
+        self.options.managed_fields = enabled;
+        self
+    }
+
+    /// Serves only the built-in resources for which `serves` returns true; its arguments are the group, empty for core, and
+    /// the plural name. The others are absent from routes, discovery and `OpenAPI`, as if their API were disabled; the sandbox
+    /// itself still uses their objects. [CRDs](Self::crds) and [objects](Self::objects) are created before, so they may be
+    /// of any kind, and custom resources are always served. Default: all resources.
+    ///
+    /// ```
+    /// use coxswain_sandbox::Sandbox;
+    ///
+    /// let sandbox = Sandbox::builder()
+    ///     .serve_only(|group, resource| matches!((group, resource), ("", "pods") | ("apps", _)))
+    ///     .start()?;
+    /// # Ok::<_, coxswain_sandbox::StartError>(())
+    /// ```
+    pub fn serve_only(mut self, serves: impl Fn(&str, &str) -> bool + Send + Sync + 'static) -> Self {
+        self.serves = Some(Box::new(serves));
+        self
+    }
+
     /// Starts the sandbox: the objects of every cluster, then the CRDs, then the objects.
     pub fn start(self) -> Result<Sandbox, StartError> {
-        let Self { options, mut inputs } = self;
+        let Self {
+            options,
+            mut inputs,
+            serves,
+        } = self;
         let api = Arc::new(Api::new(options));
         // Stable: CRDs first.
         inputs.sort_by_key(|(input, _)| *input);
         for (input, yaml) in &inputs {
             load::load(&api, *input, yaml)?;
+        }
+        if let Some(serves) = serves {
+            api.set_registry(api.registry().with_built_in(&*serves));
         }
         Ok(Sandbox { api })
     }

@@ -75,6 +75,7 @@ pub use crate::serve::kubeconfig::{KubeconfigError, KubeconfigFile};
 pub use crate::serve::{CONTEXT, Credentials, CredentialsError, ServeError, Server};
 pub use crate::service::{ApiService, BoxError, ResponseBody};
 pub use crate::storage::Limits;
+pub use crate::storage::journal::Commit;
 pub use crate::storage::lag::Lag;
 
 pub(crate) use crate::builder::Options;
@@ -121,6 +122,13 @@ impl Sandbox {
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.api.store.revision()
+    }
+
+    /// Returns the commits since the last call in the order of their revisions, those of internal controllers included, and
+    /// empties the journal. Empty unless [`Builder::journal`] is enabled. An [import](Self::import) is not a commit.
+    #[must_use = "the journal does not keep the returned commits"]
+    pub fn take_commits(&self) -> Vec<Commit> {
+        self.api.store.take_commits()
     }
 
     /// Discards the history up to `revision`: older watches and lists get 410.

@@ -12,7 +12,7 @@ use crate::quantity::Quantity;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::storage::Object;
-use crate::{fieldmanager, meta};
+use crate::{fieldmanager, meta, registry};
 
 const QUOTAS: &str = "resourcequotas";
 /// Resources that a quota counts by their plural name.
@@ -85,28 +85,25 @@ impl Api {
     }
 
     fn update_quota(&self, namespace: &str, quota: &Value) {
-        let registry = self.registry();
+        let served = self.registry();
         let mut used = Map::new();
         for (limit, _) in limits(quota) {
-            if let Some(res) = registry.stored().iter().find(|res| counts(limit, res)) {
+            if let Some(res) = served.stored().iter().find(|res| counts(limit, res)) {
                 let count = self.count(limit, res, namespace);
                 used.insert(limit.to_owned(), Quantity::whole(count).text().into());
             }
         }
         let hard = quota["spec"].get("hard").cloned().unwrap_or(json!({}));
         let status = json!({"hard": hard, "used": used});
-        let Some(res) = registry
-            .find("", "v1", QUOTAS)
-            .filter(|_| quota["status"] != status)
-        else {
+        let Some(res) = registry::built_in("", "v1", QUOTAS).filter(|_| quota["status"] != status) else {
             return;
         };
         let writer = self.controller("status");
         // A quota that was deleted meanwhile needs no status.
-        let _ = self.mutate(&res, namespace, meta::name(quota), false, |quota| {
+        let _ = self.mutate(res, namespace, meta::name(quota), false, |quota| {
             let before = quota.clone();
             meta::set_path(quota, "status", status.clone());
-            fieldmanager::track_update(&res, &writer, &before, quota);
+            fieldmanager::track_update(res, &writer, &before, quota);
             Ok(())
         });
     }

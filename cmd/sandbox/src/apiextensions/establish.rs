@@ -15,7 +15,7 @@ use crate::registry::served::ServedResources;
 use crate::resource::{Custom, PrinterColumn, Resource, Scale};
 use crate::status::{ApiError, Result};
 use crate::storage::Object;
-use crate::{fieldmanager, meta};
+use crate::{fieldmanager, meta, registry};
 
 /// The collection of CRDs.
 pub(crate) const COLLECTION: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -42,17 +42,15 @@ impl Api {
 
     /// Accepts names and serves resources. The caller holds the lock: the first CRD gets a contested name.
     fn establish(&self, object: &Arc<Object>) {
-        let registry = self.registry();
-        let Some(res) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
-            return;
-        };
+        let Some(res) = definitions() else { return };
+        let served = self.registry();
         let name = object.key.clone();
         let now = self.env.time();
         // A CRD that was deleted meanwhile is not established.
-        let _ = self.mutate(&res, "", &name, false, |crd| {
+        let _ = self.mutate(res, "", &name, false, |crd| {
             let before = crd.clone();
-            establish(crd, accept_names(registry.all(), &name, crd), &now);
-            fieldmanager::track_update(&res, &self.server("status"), &before, crd);
+            establish(crd, accept_names(&served, &name, crd), &now);
+            fieldmanager::track_update(res, &self.server("status"), &before, crd);
             Ok(())
         });
         self.refresh_custom_resources();
@@ -173,13 +171,8 @@ impl Api {
         if is_established(current.value()) && self.store.has_any(name, "") {
             return;
         }
-        let Some(res) = self
-            .registry()
-            .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-        else {
-            return;
-        };
-        let _ = self.mutate(&res, "", name, false, |crd| {
+        let Some(res) = definitions() else { return };
+        let _ = self.mutate(res, "", name, false, |crd| {
             let rest: Vec<String> = meta::finalizers(crd)
                 .into_iter()
                 .filter(|f| *f != FINALIZER)
@@ -198,12 +191,19 @@ struct Names {
     conflict: Option<(&'static str, String)>,
 }
 
-/// Accepts each name that no other resource of the group has.
-fn accept_names(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Names {
+/// The resource of CRDs.
+fn definitions() -> Option<&'static Resource> {
+    registry::built_in("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+}
+
+/// Accepts each name that no other resource of the group has, not even a built-in one that is not served.
+fn accept_names(served: &ServedResources, crd_name: &str, crd: &Value) -> Names {
     let group = text(&crd["spec"]["group"]);
     let wanted = &crd["spec"]["names"];
-    let others: Vec<&Arc<Resource>> = served
+    let custom = served.all().iter().filter(|r| r.custom.is_some());
+    let others: Vec<&Resource> = registry::all()
         .iter()
+        .chain(custom.map(AsRef::as_ref))
         .filter(|r| r.group == group && r.custom.as_ref().is_none_or(|c| c.crd != crd_name))
         .collect();
     let resource_used = |name: &str| {

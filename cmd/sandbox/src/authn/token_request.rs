@@ -7,7 +7,7 @@ use crate::env::rfc3339;
 use crate::field::FieldError;
 use crate::json::{Value, json};
 use crate::status::{ApiError, Result};
-use crate::{meta, schema};
+use crate::{meta, registry, schema};
 
 const GROUP: &str = "authentication.k8s.io";
 const VERSION: &str = "authentication.k8s.io/v1";
@@ -102,9 +102,9 @@ impl Api {
             }
         };
         let object = self.store.get(plural, &meta::key(namespace, name));
-        let object = match (object, self.registry().find("", "v1", plural)) {
+        let object = match (object, registry::built_in("", "v1", plural)) {
             (Some(object), _) => object.value().clone(),
-            (None, Some(res)) => return Err(ApiError::not_found(&res, name)),
+            (None, Some(res)) => return Err(ApiError::not_found(res, name)),
             (None, None) => return Err(ApiError::no_such_resource()),
         };
         let found = reference(&object);

@@ -33,13 +33,10 @@ impl Api {
     }
 
     fn create_initial(&self, mut object: Value) -> Result<()> {
-        let registry = self.registry();
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
-        let served = registry
-            .all()
-            .iter()
-            .find(|res| object["kind"] == res.kind && api_version == res.api_version());
-        let res = served.ok_or_else(ApiError::no_such_resource)?;
+        let mut built_in = registry::all().iter();
+        let found = built_in.find(|res| object["kind"] == res.kind && api_version == res.api_version());
+        let res = found.ok_or_else(ApiError::no_such_resource)?;
         if res.group == GROUP {
             if self.authorization != Authorization::Rbac {
                 return Ok(());
@@ -54,7 +51,7 @@ impl Api {
             meta::set_path(&mut object, "metadata.labels", labels);
         }
         let mut object = decoded(res, object)?;
-        fieldmanager::track_create(res, &self.server(""), &self.created_fields, &mut object);
+        fieldmanager::track_create(res, &self.server(""), self.created_fields.as_ref(), &mut object);
         if res.kind != "PriorityClass" {
             let namespace = meta::namespace(&object).to_owned();
             return self.create_object(res, &namespace, object, false).map(drop);

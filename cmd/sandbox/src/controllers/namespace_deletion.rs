@@ -12,7 +12,7 @@ use crate::controllers::{InternalController, set_condition};
 use crate::endpoints::Api;
 use crate::json::{Value, json};
 use crate::resource::Resource;
-use crate::{fieldmanager, meta};
+use crate::{fieldmanager, meta, registry};
 
 /// The finalizer of the spec that blocks a namespace until it is empty.
 const FINALIZER: &str = "kubernetes";
@@ -151,28 +151,28 @@ impl Api {
 
     /// Reports the remaining content in the conditions of a namespace.
     fn report(&self, name: &str, remaining: &Remaining) {
-        let Some(res) = self.registry().find("", "v1", NAMESPACES) else {
+        let Some(res) = registry::built_in("", "v1", NAMESPACES) else {
             return;
         };
         let now = self.env.time();
         // NotFound: the namespace is gone.
-        let _ = self.mutate(&res, "", name, false, |namespace| {
+        let _ = self.mutate(res, "", name, false, |namespace| {
             let before = namespace.clone();
             for condition in remaining.conditions() {
                 set_condition(namespace, &now, condition.each_ref().map(String::as_str));
             }
-            fieldmanager::track_update(&res, &self.controller("status"), &before, namespace);
+            fieldmanager::track_update(res, &self.controller("status"), &before, namespace);
             Ok(())
         });
     }
 
     /// Removes the finalizer of an empty namespace. Other finalizers of the spec still block it.
     fn remove_finalizer(&self, name: &str) {
-        let Some(res) = self.registry().find("", "v1", NAMESPACES) else {
+        let Some(res) = registry::built_in("", "v1", NAMESPACES) else {
             return;
         };
         // NotFound: a concurrent request finalized the namespace.
-        let _ = self.mutate(&res, "", name, false, |namespace| {
+        let _ = self.mutate(res, "", name, false, |namespace| {
             let finalizers = namespace["spec"]["finalizers"].as_array();
             let others: Vec<Value> = finalizers
                 .into_iter()

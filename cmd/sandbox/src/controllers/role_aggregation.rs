@@ -6,7 +6,7 @@
 use crate::controllers::InternalController;
 use crate::endpoints::Api;
 use crate::json::Value;
-use crate::{meta, selector};
+use crate::{meta, registry, selector};
 
 /// The collection of cluster roles.
 pub(crate) const COLLECTION: &str = "clusterroles.rbac.authorization.k8s.io";
@@ -29,12 +29,12 @@ impl Api {
     /// Writes the rules of each aggregated role once.
     pub(super) fn aggregate_roles_once(&self) {
         let group = "rbac.authorization.k8s.io";
-        let Some(res) = self.registry().find(group, "v1", "clusterroles") else {
+        let Some(res) = registry::built_in(group, "v1", "clusterroles") else {
             return;
         };
         for name in self.aggregated_roles() {
             // NotFound: the role was deleted concurrently and needs no rules.
-            let _ = self.mutate(&res, "", &name, false, |role| {
+            let _ = self.mutate(res, "", &name, false, |role| {
                 if role["aggregationRule"].is_object() {
                     let rules = self.gathered_rules(&name, role);
                     if role["rules"].as_array().unwrap_or_default() != rules {

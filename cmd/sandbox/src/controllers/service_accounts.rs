@@ -5,8 +5,8 @@ use crate::admission::namespace_lifecycle::NAMESPACES;
 use crate::controllers::InternalController;
 use crate::endpoints::Api;
 use crate::json::{Value, json};
-use crate::meta;
 use crate::resource::Resource;
+use crate::{meta, registry};
 
 const ACCOUNTS: &str = "serviceaccounts";
 const MAPS: &str = "configmaps";
@@ -62,11 +62,11 @@ impl Api {
         if self.store.get(plural, &meta::key(namespace, name)).is_some() {
             return;
         }
-        let Some(res) = self.registry().find("", "v1", plural) else {
+        let Some(res) = registry::built_in("", "v1", plural) else {
             return;
         };
         // AlreadyExists: a concurrent request created it. Forbidden, NotFound: the namespace is terminating or gone.
-        if let Err(error) = self.create_own(&res, namespace, object)
+        if let Err(error) = self.create_own(res, namespace, object)
             && !matches!(error.code, 403 | 404 | 409)
         {
             tracing::error!(

@@ -43,7 +43,7 @@ impl Api {
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
             meta::set(&mut value, field, Value::Null);
         }
-        fieldmanager::track_create(&call.res, writer, &self.created_fields, &mut value);
+        fieldmanager::track_create(&call.res, writer, self.created_fields.as_ref(), &mut value);
         let created = dispatcher.create(value, dry_run).await?;
         Ok(Reply::object(201, created))
     }

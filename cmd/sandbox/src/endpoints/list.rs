@@ -157,6 +157,7 @@ impl Api {
             // A cache older than the retained history shows the oldest retained revision.
             let visible = shown.max(self.store.compacted(collection));
             if visible >= at_least {
+                call.lag.serve(collection, visible);
                 return Ok(visible);
             }
             tokio::select! {

@@ -25,10 +25,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
-use tokio::sync::watch as watch_channel;
 
 use crate::admission::webhook::{ConfigurationCache, Services, Webhooks};
 use crate::authn::{Authorization, Signer, User};
@@ -42,6 +42,7 @@ use crate::json::Value;
 use crate::registry::served::ServedResources;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
+use crate::storage::changes::Changes;
 use crate::storage::lag::Lag;
 use crate::storage::{Draft, Object, Store};
 use crate::{InternalController, Options, registry};
@@ -78,14 +79,14 @@ pub struct Api {
     /// Terminating namespaces whose content is being deleted.
     pub(crate) emptying: Mutex<BTreeSet<String>>,
     expiries: expiry::Expiries,
-    /// Field sets that new objects share. A fork starts without them.
-    pub(crate) created_fields: CreatedFields,
+    /// Field sets that new objects share; `None` if new objects have no field managers.
+    pub(crate) created_fields: Option<CreatedFields>,
     /// Internal controllers that only run when the test steps them.
     pub(crate) delayed: BTreeSet<InternalController>,
-    /// Becomes true to end every watch.
-    closing: watch_channel::Sender<bool>,
-    /// Signals a change of the served resources.
-    served: watch_channel::Sender<()>,
+    /// Ends every watch.
+    closing: AtomicBool,
+    /// Signals a change of `closing` or of the served resources, such as a deleted CRD.
+    may_end: Changes,
 }
 
 /// One routed request.
@@ -200,9 +201,12 @@ impl Api {
             root_ca,
             services,
             delayed,
+            journal,
+            managed_fields,
         } = options;
+        let store = Store::new(history);
         let api = Self {
-            store: Store::new(history),
+            store: if journal { store.with_journal() } else { store },
             env,
             authorization,
             audit: audit.map(Arc::new),
@@ -219,10 +223,10 @@ impl Api {
             quotas: Mutex::new(()),
             emptying: Mutex::default(),
             expiries: expiry::Expiries::default(),
-            created_fields: CreatedFields::default(),
+            created_fields: managed_fields.then(CreatedFields::default),
             delayed,
-            closing: watch_channel::Sender::new(false),
-            served: watch_channel::Sender::new(()),
+            closing: AtomicBool::new(false),
+            may_end: Changes::default(),
         };
         api.bootstrap();
         api
@@ -231,10 +235,10 @@ impl Api {
     /// Returns an independent API with the same objects, history, revision and CRDs. Open watches stay connected to the
     /// original.
     #[must_use]
-    pub fn fork(&self) -> Self {
+    pub fn fork(&self, env: Env) -> Self {
         let fork = Self {
             store: self.store.fork(),
-            env: self.env.fork(),
+            env,
             authorization: self.authorization,
             audit: self.audit.clone(),
             enforce_owner_references: self.enforce_owner_references,
@@ -250,10 +254,10 @@ impl Api {
             quotas: Mutex::new(()),
             emptying: Mutex::default(),
             expiries: self.expiries.fork(),
-            created_fields: CreatedFields::default(),
+            created_fields: self.created_fields.clone(),
             delayed: self.delayed.clone(),
-            closing: watch_channel::Sender::new(false),
-            served: watch_channel::Sender::new(()),
+            closing: AtomicBool::new(false),
+            may_end: Changes::default(),
         };
         fork.refresh_webhooks();
         fork
@@ -270,7 +274,8 @@ impl Api {
 
     #[cfg(feature = "serve")]
     pub(crate) fn close_watches(&self) {
-        self.closing.send_replace(true);
+        self.closing.store(true, Ordering::Release);
+        self.may_end.bump();
     }
 
     /// Locks address allocation if the resource is `services`; other resources have no addresses.
@@ -280,7 +285,7 @@ impl Api {
 
     pub(crate) fn set_registry(&self, registry: ServedResources) {
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
-        self.served.send_replace(());
+        self.may_end.bump();
     }
 
     /// Dispatches a request to the handler of its verb and subresource.

@@ -10,7 +10,7 @@ use crate::apiextensions::establish::COLLECTION as DEFINITIONS;
 use crate::endpoints::Api;
 use crate::json::{Value, json};
 use crate::storage::Draft;
-use crate::{Sandbox, meta, yaml};
+use crate::{Env, Sandbox, meta, yaml};
 
 const KIND: &str = "SandboxSnapshot";
 
@@ -37,11 +37,17 @@ pub enum SnapshotError {
 
 impl Sandbox {
     /// Returns an independent sandbox with the same objects, history and revision. Takes constant time: the two share
-    /// state until one of them writes. Open watches stay connected to the original.
+    /// state until one of them writes. Open watches stay connected to the original, and the journal of the fork is empty.
     #[must_use]
     pub fn fork(&self) -> Self {
+        self.fork_in(self.api.env.fork())
+    }
+
+    /// [`Sandbox::fork`] with a clock and a seed of its own, such as on another runtime.
+    #[must_use]
+    pub fn fork_in(&self, env: Env) -> Self {
         Self {
-            api: Arc::new(self.api.fork()),
+            api: Arc::new(self.api.fork(env)),
         }
     }
 

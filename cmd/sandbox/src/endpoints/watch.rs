@@ -5,10 +5,10 @@
 //! server closes a watch whose revision has been compacted.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::endpoints::expiry::EVENTS;
@@ -51,9 +51,7 @@ pub struct WatchStream {
     deadline: Instant,
     commits: Changed,
     moved: Changed,
-    closing: watch::Receiver<bool>,
-    /// Signals a change of the served resources, such as a deleted CRD.
-    served: watch::Receiver<()>,
+    may_end: Changed,
     /// The error to send as the only event.
     failed: Option<ApiError>,
     finished: bool,
@@ -126,8 +124,7 @@ impl Api {
             next_bookmark: next_bookmark(now, deadline),
             deadline,
             commits,
-            closing: self.closing.subscribe(),
-            served: self.served.subscribe(),
+            may_end: self.may_end.subscribe(),
             failed,
             finished: false,
         };
@@ -145,7 +142,7 @@ impl WatchStream {
         while !self.finished {
             self.commits.mark_seen();
             self.moved.mark_seen();
-            self.served.borrow_and_update();
+            self.may_end.mark_seen();
             self.api.expire_events();
             let mut frame = Vec::new();
             if let Some(error) = self.failed.take() {
@@ -173,9 +170,11 @@ impl WatchStream {
                 self.next_bookmark = next_bookmark(now, self.deadline);
             }
             if !frame.is_empty() {
+                self.lag.serve(&self.form.res.collection, self.reached);
                 return Some(frame.into());
             }
-            if self.finished || *self.closing.borrow() || definition == Definition::Replaced {
+            if self.finished || self.api.closing.load(Ordering::Acquire) || definition == Definition::Replaced
+            {
                 break;
             }
             let mut wake = if self.bookmarks {
@@ -193,8 +192,7 @@ impl WatchStream {
                 () = self.api.env.sleep_until(wake) => {}
                 () = self.commits.changed() => {}
                 () = self.moved.changed() => {}
-                _ = self.closing.changed() => {}
-                _ = self.served.changed() => {}
+                () = self.may_end.changed() => {}
             }
         }
         None

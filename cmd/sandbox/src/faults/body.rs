@@ -11,12 +11,13 @@ use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use super::effect::Change;
 use super::service::sleep;
 use super::{Cut, Effect, Faults, RecordedRequest};
 use crate::service::BoxError;
+use crate::storage::changes::Changed;
 
 /// The body of an answer that passed a fault layer.
 pub type FaultBody = UnsyncBoxBody<Bytes, BoxError>;
@@ -97,7 +98,7 @@ struct Watch {
     changes: Vec<Arc<Change>>,
     cuts: Vec<Cut>,
     commands: mpsc::UnboundedReceiver<Command>,
-    holds_changed: watch::Receiver<()>,
+    holds_changed: Changed,
     /// The incomplete last line.
     rest: BytesMut,
     is_silent: bool,
@@ -171,7 +172,7 @@ impl Watch {
                     Some(Command::Reset) => self.end = Some(End::Reset),
                     Some(Command::End) | None => self.end = Some(End::Regular),
                 },
-                _ = self.holds_changed.changed() => {}
+                () = self.holds_changed.changed() => {}
                 frame = self.body.frame(), if !is_held => match frame {
                     None => self.end = Some(End::Regular),
                     Some(Err(error)) => {

@@ -37,7 +37,7 @@ use bytes::Bytes;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 pub use body::FaultBody;
 pub use effect::{Cut, Effect};
@@ -48,6 +48,7 @@ pub use request::RecordedRequest;
 pub use rule::{RuleBuilder, RuleHandle};
 pub use service::FaultService;
 
+use crate::storage::changes::Changes;
 use body::Command;
 use rule::Rule;
 
@@ -60,7 +61,7 @@ pub struct Faults {
 struct Shared {
     state: Mutex<State>,
     /// Wakes held watches when a hold changes.
-    holds_changed: watch::Sender<()>,
+    holds_changed: Changes,
 }
 
 struct State {
@@ -103,7 +104,7 @@ impl Faults {
         Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(state),
-                holds_changed: watch::Sender::new(()),
+                holds_changed: Changes::default(),
             }),
         }
     }
@@ -125,7 +126,7 @@ impl Faults {
         state.rules.clear();
         state.holds.clear();
         drop(state);
-        self.shared.holds_changed.send_replace(());
+        self.shared.holds_changed.bump();
     }
 
     /// Returns the requests that match, in the order of their arrival.
@@ -154,7 +155,7 @@ impl Faults {
         let id = state.next_id();
         state.holds.push((id, Arc::new(matcher)));
         drop(state);
-        self.shared.holds_changed.send_replace(());
+        self.shared.holds_changed.bump();
         WatchHold {
             faults: self.clone(),
             id,
@@ -242,6 +243,6 @@ pub struct WatchHold {
 impl Drop for WatchHold {
     fn drop(&mut self) {
         self.faults.state().holds.retain(|(id, _)| *id != self.id);
-        self.faults.shared.holds_changed.send_replace(());
+        self.faults.shared.holds_changed.bump();
     }
 }

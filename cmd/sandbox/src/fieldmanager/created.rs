@@ -18,6 +18,14 @@ pub struct CreatedFields(RwLock<BTreeMap<&'static str, ObjectFields>>);
 /// An object and its field set.
 type ObjectFields = Arc<(Value, Fields)>;
 
+impl Clone for CreatedFields {
+    fn clone(&self) -> Self {
+        Self(RwLock::new(
+            self.0.read().unwrap_or_else(PoisonError::into_inner).clone(),
+        ))
+    }
+}
+
 impl CreatedFields {
     /// Returns the field set that `compute` returns for `new`, the first version of an object. `blank` is the object that a
     /// create starts from. If the last new object of the kind had the same fields, this is its set.

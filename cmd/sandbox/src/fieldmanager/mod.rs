@@ -64,9 +64,14 @@ impl Writer {
     }
 }
 
-/// Records a create: its manager owns the fields of the object.
-pub fn track_create(res: &Resource, writer: &Writer, created: &CreatedFields, new: &mut Value) {
-    let managed = present(writer, &Value::Null, take_managers(new));
+/// Records a create: its manager owns the fields of the object. Without `created` the object has no field managers, so that
+/// only an apply starts tracking.
+pub fn track_create(res: &Resource, writer: &Writer, created: Option<&CreatedFields>, new: &mut Value) {
+    let claimed = take_managers(new);
+    let Some(created) = created else {
+        return;
+    };
+    let managed = present(writer, &Value::Null, claimed);
     let Some(managed) = comparable(res, writer, None, new, managed) else {
         return;
     };

@@ -51,7 +51,7 @@ pub(crate) use generic::content_changed;
 pub(crate) use pod::tolerate_node_trouble;
 pub(crate) use service::addresses as service_addresses;
 pub(crate) use shape::complete;
-pub use table::all;
+pub use table::{all, built_in};
 
 /// The propagation policy of a delete request that does not set one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,6 @@
-//! The served resources: the built-in ones, and those of established CRDs.
+//! The served resources: the built-in ones, unless some are disabled, and those of established CRDs.
+//!
+//! The API server uses objects of built-in kinds itself, whether they are served or not: see [`registry::built_in`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,6 +60,14 @@ impl ServedResources {
         let resources: Vec<_> = replaced(&self.resources, served);
         let documents = self.documents.for_next(&self.resources, &resources);
         Self::of(resources, replaced(&self.stored, stored), documents)
+    }
+
+    /// The same with those built-in resources only for which `serves` (group, plural name) returns true.
+    #[must_use]
+    pub fn with_built_in(&self, serves: &dyn Fn(&str, &str) -> bool) -> Self {
+        let is_served = |r: &&Arc<Resource>| r.custom.is_some() || serves(&r.group, &r.plural);
+        let resources = self.resources.iter().filter(is_served).cloned().collect();
+        Self::of(resources, self.stored.to_vec(), Documents::default())
     }
 
     /// Discovery and `OpenAPI` documents of the resources.

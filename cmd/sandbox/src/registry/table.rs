@@ -13,6 +13,13 @@ pub fn all() -> &'static [Resource] {
     &ALL
 }
 
+/// The built-in resource of a group, version and plural name, whether it is served or not.
+#[must_use]
+pub fn built_in(group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
+    let matches = |r: &&Resource| (&*r.group, &*r.version, &*r.plural) == (group, version, plural);
+    ALL.iter().find(matches)
+}
+
 fn resource(data: &generated::Resource) -> Resource {
     let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     let has = |name: &str| data.subresources.iter().any(|sub| sub.name == name);

@@ -44,8 +44,8 @@ pub struct ApiService {
 impl ApiService {
     pub(crate) fn new(api: Arc<Api>) -> Self {
         Self {
+            lag: Lag::starting_at(api.store.revision()).into(),
             api,
-            lag: Arc::default(),
             admin: User::admin().into(),
             token: None,
         }

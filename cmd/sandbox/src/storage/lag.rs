@@ -12,40 +12,101 @@ use crate::storage::changes::{Changed, Changes};
 /// The revisions at which a watch cache lags. The default has no lag.
 #[derive(Debug, Default)]
 pub struct Lag {
-    held: Mutex<LagState>,
+    state: Mutex<LagState>,
     moved: Changes,
 }
 
 #[derive(Debug, Default)]
 struct LagState {
+    held: Held,
+    /// The newest revision of each collection that the cache has served.
+    served: BTreeMap<String, u64>,
+    /// The newest revision of the collections that are not in `served`.
+    started: u64,
+}
+
+#[derive(Debug, Default)]
+struct Held {
     all: Option<u64>,
     collections: BTreeMap<String, u64>,
+    /// The revision of the collections that are not in `collections`.
+    others: Option<u64>,
 }
 
 impl Lag {
+    /// Returns a cache without lag that has served the state at `revision`.
+    pub(crate) fn starting_at(revision: u64) -> Self {
+        let lag = Self::default();
+        lag.state().started = revision;
+        lag
+    }
+
     /// Stops the cache of all collections at `revision` until [`Lag::release`].
     pub fn hold_all_at(&self, revision: u64) {
-        self.change(|held| held.all = Some(revision));
+        self.change(|state| state.held.all = Some(revision));
     }
 
     /// Stops the cache of one collection (`pods`, `deployments.apps`) at `revision`.
     pub fn hold_at(&self, collection: &str, revision: u64) {
-        self.change(|held| {
-            held.collections.insert(collection.to_owned(), revision);
+        self.change(|state| {
+            state.held.collections.insert(collection.to_owned(), revision);
+        });
+    }
+
+    /// Stops the cache of each collection at the newest revision that it has [served](Self::served): clients see nothing
+    /// new, and nothing older than before. A collection that is held at an older revision stays there.
+    pub fn hold_served(&self) {
+        self.change(|state| {
+            for (collection, revision) in &state.served {
+                let held = state
+                    .held
+                    .collections
+                    .entry(collection.clone())
+                    .or_insert(*revision);
+                *held = *revision.min(held);
+            }
+            state.held.others = Some(state.started);
         });
     }
 
     /// Ends the lag of all collections.
     pub fn release(&self) {
-        self.change(|held| *held = LagState::default());
+        self.change(|state| state.held = Held::default());
+    }
+
+    /// Returns the newest revision of a collection that this API server has served from its cache: the last sent event of
+    /// its watches, or the revision of a list or GET with `resourceVersion`. Without those, the revision of the store when
+    /// the API server was started.
+    #[must_use]
+    pub fn served(&self, collection: &str) -> u64 {
+        let state = self.state();
+        state.served.get(collection).copied().unwrap_or(state.started)
     }
 
     /// Returns the visible revision of a collection when the store is at `newest`.
     #[must_use]
     pub fn visible(&self, collection: &str, newest: u64) -> u64 {
-        let held = self.held();
-        let of_collection = held.collections.get(collection).copied();
-        of_collection.into_iter().chain(held.all).fold(newest, u64::min)
+        let Held {
+            all,
+            collections,
+            others,
+        } = &self.state().held;
+        let of_collection = collections.get(collection).or(others.as_ref());
+        of_collection
+            .into_iter()
+            .chain(all)
+            .fold(newest, |a, b| a.min(*b))
+    }
+
+    /// Records that the cache has served the state of a collection at `revision`.
+    pub(crate) fn serve(&self, collection: &str, revision: u64) {
+        let mut state = self.state();
+        if let Some(newest) = state.served.get_mut(collection) {
+            *newest = revision.max(*newest);
+        } else {
+            let newest = revision.max(state.started);
+            state.served.insert(collection.to_owned(), newest);
+        }
     }
 
     /// Returns a reader that wakes when the lag changes.
@@ -54,11 +115,11 @@ impl Lag {
     }
 
     fn change(&self, change: impl FnOnce(&mut LagState)) {
-        change(&mut self.held());
+        change(&mut self.state());
         self.moved.bump();
     }
 
-    fn held(&self) -> MutexGuard<'_, LagState> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, LagState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,6 +13,7 @@
 pub(crate) mod changes;
 mod encode;
 mod history;
+pub(crate) mod journal;
 pub(crate) mod lag;
 mod object;
 
@@ -23,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::json::Lookup;
 use crate::storage::changes::{Changed, Changes};
+use crate::storage::journal::Commit;
 
 use history::History;
 pub use history::{Change, Limits};
@@ -84,6 +86,18 @@ struct Inner {
     state: Arc<State>,
     /// The commit counter of each collection.
     wakes: BTreeMap<String, Changes>,
+    /// The commits since the last [`Store::take_commits`]; `None` if the store has no journal.
+    journal: Option<Vec<Commit>>,
+}
+
+/// The parts of the store that a commit to one collection changes.
+struct Commitment<'a> {
+    /// The revision of the commit.
+    revision: u64,
+    coll: &'a mut Collection,
+    newest: &'a mut u64,
+    journal: &'a mut Option<Vec<Commit>>,
+    wake: Option<&'a Changes>,
 }
 
 #[derive(Clone)]
@@ -99,7 +113,7 @@ struct Collection {
 }
 
 impl Store {
-    /// Creates an empty store.
+    /// Creates an empty store without a journal.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         // Clients interpret resourceVersion "0" as "any version", so the first write must have a higher revision.
@@ -107,23 +121,45 @@ impl Store {
             revision: 1,
             collections: Lookup::default(),
         };
-        Self::with_state(Arc::new(state), limits)
+        Self::with_state(Arc::new(state), limits, None)
     }
 
-    fn with_state(state: Arc<State>, limits: Limits) -> Self {
-        let wakes = BTreeMap::new();
+    /// Returns the store with an empty journal.
+    #[must_use]
+    pub fn with_journal(self) -> Self {
+        let state = self.lock().state.clone();
+        Self::with_state(state, self.limits, Some(Vec::new()))
+    }
+
+    fn with_state(state: Arc<State>, limits: Limits, journal: Option<Vec<Commit>>) -> Self {
+        let inner = Inner {
+            state,
+            wakes: BTreeMap::new(),
+            journal,
+        };
         Self {
-            inner: Mutex::new(Inner { state, wakes }),
+            inner: Mutex::new(inner),
             limits,
             newest: Changes::default(),
         }
     }
 
     /// Returns an independent store with the same objects, history and revision, in constant time: both share the state until
-    /// one of them writes.
+    /// one of them writes. The journal of the fork is empty.
     #[must_use]
     pub fn fork(&self) -> Self {
-        Self::with_state(self.lock().state.clone(), self.limits)
+        let inner = self.lock();
+        let journal = inner.journal.as_ref().map(|_| Vec::new());
+        Self::with_state(inner.state.clone(), self.limits, journal)
+    }
+
+    /// Returns the commits since the last call, and removes them from the journal.
+    pub fn take_commits(&self) -> Vec<Commit> {
+        self.lock()
+            .journal
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// Returns all objects by collection, and the revision at which they are exact.
@@ -219,20 +255,20 @@ impl Store {
                 return Err(StoreError::Refused);
             }
         }
-        let (revision, coll) = inner.next(collection, key, None)?;
-        let Entry::Vacant(entry) = coll.objects.entry(key.to_owned()) else {
+        let next = inner.next(collection, key, None)?;
+        let Entry::Vacant(entry) = next.coll.objects.entry(key.to_owned()) else {
             return Err(StoreError::Exists);
         };
-        let object = Arc::new(Object::seal(key, revision, draft, None));
+        let object = Arc::new(Object::seal(key, next.revision, draft, None));
         entry.insert(object.clone());
         let change = Change {
-            revision,
+            revision: next.revision,
             before: None,
             after: Some(object.clone()),
             removed: None,
         };
-        coll.history.push(change, self.limits);
-        self.commit(&mut inner, collection, revision);
+        next.commit(collection, change, self.limits);
+        self.newest.bump();
         Ok(object)
     }
 
@@ -245,49 +281,40 @@ impl Store {
         draft: Draft,
     ) -> Result<Arc<Object>, StoreError> {
         let mut inner = self.lock();
-        let (revision, coll) = inner.next(collection, key, Some(expected))?;
-        let last = coll.objects.get_mut(key).ok_or(StoreError::Missing)?;
+        let next = inner.next(collection, key, Some(expected))?;
+        let last = next.coll.objects.get_mut(key).ok_or(StoreError::Missing)?;
         check_version(last, expected)?;
-        let object = Arc::new(Object::seal(key, revision, draft, Some(last)));
+        let object = Arc::new(Object::seal(key, next.revision, draft, Some(last)));
         let change = Change {
-            revision,
+            revision: next.revision,
             before: Some(std::mem::replace(last, object.clone())),
             after: Some(object.clone()),
             removed: None,
         };
-        coll.history.push(change, self.limits);
-        self.commit(&mut inner, collection, revision);
+        next.commit(collection, change, self.limits);
+        self.newest.bump();
         Ok(object)
     }
 
     /// Removes the version `expected` of an object. Watchers receive it with the revision of the removal.
     pub fn remove(&self, collection: &str, key: &str, expected: u64) -> Result<Arc<Object>, StoreError> {
         let mut inner = self.lock();
-        let (revision, coll) = inner.next(collection, key, Some(expected))?;
-        let Entry::Occupied(entry) = coll.objects.entry(key.to_owned()) else {
+        let next = inner.next(collection, key, Some(expected))?;
+        let Entry::Occupied(entry) = next.coll.objects.entry(key.to_owned()) else {
             return Err(StoreError::Missing);
         };
         check_version(entry.get(), expected)?;
         let last = entry.remove();
-        let removed = Arc::new(last.at_revision(revision));
+        let removed = Arc::new(last.at_revision(next.revision));
         let change = Change {
-            revision,
+            revision: next.revision,
             before: Some(last),
             after: None,
             removed: Some(removed.clone()),
         };
-        coll.history.push(change, self.limits);
-        self.commit(&mut inner, collection, revision);
-        Ok(removed)
-    }
-
-    /// Makes `revision` the current one after a change of a collection, and wakes the readers.
-    fn commit(&self, inner: &mut Inner, collection: &str, revision: u64) {
-        Arc::make_mut(&mut inner.state).revision = revision;
-        if let Some(wake) = inner.wakes.get(collection) {
-            wake.bump();
-        }
+        next.commit(collection, change, self.limits);
         self.newest.bump();
+        Ok(removed)
     }
 
     /// Returns the objects under `prefix`, starting at key `start`, now or at revision `at`.
@@ -416,14 +443,14 @@ impl Store {
 }
 
 impl Inner {
-    /// Returns the next revision, and the collection for a change of `key`. A collection that a fork shares is copied, unless
+    /// Prepares a commit of a change of `key`. A collection that a fork shares is copied, unless
     /// the write fails: the current version is not `expected`, or the key of a create (`None`) exists.
     fn next(
         &mut self,
         collection: &str,
         key: &str,
         expected: Option<u64>,
-    ) -> Result<(u64, &mut Collection), StoreError> {
+    ) -> Result<Commitment<'_>, StoreError> {
         if self.is_shared(collection) {
             let current = self.state.collections.get(collection);
             let current = current.and_then(|coll| coll.objects.get(key));
@@ -436,7 +463,13 @@ impl Inner {
         }
         let state = Arc::make_mut(&mut self.state);
         let coll = state.collections.entry(collection.to_owned()).or_default();
-        Ok((state.revision + 1, Arc::make_mut(coll)))
+        Ok(Commitment {
+            revision: state.revision + 1,
+            coll: Arc::make_mut(coll),
+            newest: &mut state.revision,
+            journal: &mut self.journal,
+            wake: self.wakes.get(collection),
+        })
     }
 
     /// Reports whether a change of the collection copies or creates it.
@@ -444,6 +477,20 @@ impl Inner {
         let state = Arc::get_mut(&mut self.state);
         let coll = state.and_then(|state| state.collections.get_mut(collection));
         coll.and_then(Arc::get_mut).is_none()
+    }
+}
+
+impl Commitment<'_> {
+    /// Records the change, makes its revision the current one, and wakes the readers of the collection.
+    fn commit(self, collection: &str, change: Change, limits: Limits) {
+        *self.newest = self.revision;
+        if let Some(journal) = self.journal {
+            journal.push(Commit::new(collection, &change));
+        }
+        self.coll.history.push(change, limits);
+        if let Some(wake) = self.wake {
+            wake.bump();
+        }
     }
 }
 

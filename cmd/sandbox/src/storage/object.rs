@@ -75,6 +75,11 @@ impl Object {
         self.line().strip_suffix(b"\n").unwrap_or_default()
     }
 
+    /// Returns [`json`](Self::json) as bytes that share the memory of the object.
+    pub(super) fn json_bytes(&self) -> Bytes {
+        self.line().slice(..self.json().len())
+    }
+
     /// Returns the members of the object without `kind` and `apiVersion`, as JSON with the closing brace.
     #[must_use]
     pub fn members(&self) -> &[u8] {

@@ -74,3 +74,63 @@ async fn writes_through_a_lagging_api_service_use_the_latest_revision() {
     let (status, _) = delete(&stale, &format!("{MAPS}/a")).await;
     assert_eq!(status, 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn held_cache_serves_the_last_served_state() {
+    let sandbox = sandbox();
+    let (fresh, stale) = (sandbox.service(), sandbox.service());
+    let start = sandbox.revision();
+    assert_eq!(stale.lag().served("configmaps"), start);
+    let mut events = watch(&stale, &format!("{MAPS}?watch=1&resourceVersion={start}")).await;
+    let first = create(&fresh, "a").await;
+    assert_eq!(events.brief().await.as_deref(), Some("ADDED a"));
+    let second = create(&fresh, "b").await;
+    assert_eq!(
+        stale.lag().served("configmaps"),
+        first,
+        "the watch has not sent b"
+    );
+    stale.lag().hold_served();
+    assert!(events.is_quiet());
+
+    let cached = format!("{MAPS}?resourceVersion=0");
+    let (_, list) = get(&stale, &cached).await;
+    assert_eq!((names(&list), version(&list)), (vec!["a"], first));
+    let mut later = watch(&stale, &format!("{MAPS}?watch=1")).await;
+    assert_eq!(later.brief().await.as_deref(), Some("ADDED a"));
+    assert!(later.is_quiet());
+    let (_, quorum) = get(&stale, MAPS).await;
+    assert_eq!((names(&quorum), version(&quorum)), (vec!["a", "b"], second));
+    assert_eq!(get(&stale, &format!("{MAPS}/b")).await.0, 200);
+    let secrets = "/api/v1/secrets?resourceVersion=0";
+    let (_, others) = get(&stale, secrets).await;
+    assert_eq!(
+        version(&others),
+        start,
+        "a collection that the cache has not served"
+    );
+
+    stale.lag().release();
+    assert_eq!(events.brief().await.as_deref(), Some("ADDED b"));
+    assert_eq!(later.brief().await.as_deref(), Some("ADDED b"));
+    get(&stale, secrets).await;
+    assert_eq!(stale.lag().served("secrets"), second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cached_list_counts_as_served() {
+    let sandbox = sandbox();
+    let service = sandbox.service();
+    let first = create(&service, "a").await;
+    let cached = format!("{MAPS}?resourceVersion=0");
+    get(&service, &cached).await;
+    create(&service, "b").await;
+    get(&service, MAPS).await;
+    service.lag().hold_served();
+    let (_, list) = get(&service, &cached).await;
+    assert_eq!((names(&list), version(&list)), (vec!["a"], first));
+    service.lag().hold_at("configmaps", first - 1);
+    service.lag().hold_served();
+    let (_, list) = get(&service, &cached).await;
+    assert_eq!(version(&list), first - 1, "the hold at an older revision stays");
+}

@@ -174,10 +174,10 @@ async fn call(
     } else {
         "application/json"
     };
-    let mut request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("content-type", kind);
+    let mut request = Request::builder().method(method).uri(path);
+    if !headers.iter().any(|(name, _)| *name == "content-type") {
+        request = request.header("content-type", kind);
+    }
     for (name, value) in headers {
         request = request.header(*name, *value);
     }

@@ -6,6 +6,7 @@ use http::Method;
 
 use crate::endpoints::{Api, Body, Call, Reply};
 use crate::json::Value;
+use crate::registry;
 use crate::registry::json::{list, text};
 use crate::status::{ApiError, Result};
 
@@ -56,9 +57,9 @@ impl Api {
         }
         if let (None, Some(nodes)) = (
             self.store.get("nodes", node),
-            self.registry().find("", "v1", "nodes"),
+            registry::built_in("", "v1", "nodes"),
         ) {
-            return Err(ApiError::not_found(&nodes, node));
+            return Err(ApiError::not_found(nodes, node));
         }
         Err(ApiError::internal(format!(
             "{NO_CONTAINERS}: node {node:?} has no kubelet that serves {subresource:?} of pod {name:?}"

@@ -8,7 +8,7 @@ use crate::json::{Value, json};
 use crate::registry::json::{list, section, set, text, with};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
-use crate::{meta, schema, selector};
+use crate::{meta, registry, schema, selector};
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 const NO_DISRUPTION: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
@@ -122,11 +122,11 @@ impl Api {
         if !is_ready(pod) && allows_unready_eviction(budget) {
             return Ok(());
         }
-        let Some(res) = self.registry().find("policy", "v1", "poddisruptionbudgets") else {
+        let Some(res) = registry::built_in("policy", "v1", "poddisruptionbudgets") else {
             return Ok(());
         };
         let (name, now) = (meta::name(budget).to_owned(), self.env.time());
-        self.mutate(&res, namespace, &name, dry_run, |budget| {
+        self.mutate(res, namespace, &name, dry_run, |budget| {
             decrement(&name, budget, meta::name(pod), &now)
         })?;
         Ok(())
