@@ -16,8 +16,8 @@ use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::Manager;
 use coxswain_manager::metrics::Registry;
+use coxswain_manager::sync::watch;
 use coxswain_manager::webhook::Hooks;
-use tokio::sync::watch;
 
 use crate::garbage_collector::discovery::Discovery;
 use crate::garbage_collector::{GarbageCollector, GraphPage};

@@ -29,7 +29,7 @@ use coxswain_manager::client::Term;
 use coxswain_manager::env::Clock;
 use coxswain_manager::manager::Manager;
 use coxswain_manager::object::Key;
-use tokio::sync::watch;
+use coxswain_manager::sync::watch;
 
 use self::evidence::{Evidence, Searcher};
 use self::observer::Observer;

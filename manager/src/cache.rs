@@ -78,9 +78,9 @@ use std::time::Duration;
 use self::informer::Informer;
 use self::shared_store::{AnyStore, SharedStore};
 use self::store::Store;
-use tokio::sync::watch;
 
 use crate::object::{Key, MetaObject, Object, Resource, Text, Uid, Version};
+use crate::sync::watch;
 
 /// The cache of one resource in one projection. Clones share it.
 pub struct Cache<T> {

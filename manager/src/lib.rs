@@ -23,6 +23,7 @@
 //! | [`env`](mod@env) | | the injected clock, random numbers and tasks |
 //! | [`signals`] | | graceful shutdown on SIGINT and SIGTERM, and SIGHUP |
 //! | [`metrics`] | | the registry, and the prefix of metrics |
+//! | [`sync`] | | a channel that wakes its receivers in a reproducible order |
 //! | [`trace`] | | traces from a watch event to the requests of its reconcile |
 //! | [`object`] | | keys, uids, resourceVersions, metadata, resources |
 //! | [`backoff`], [`conditions`], [`events`], [`expectations`], [`finalizer`], [`owner`], [`selector`], [`time`] | | small tools for controllers |
@@ -132,7 +133,7 @@ pub mod signals;
 pub mod source;
 #[cfg(feature = "serve")]
 pub mod status;
-mod sync;
+pub mod sync;
 pub mod time;
 pub mod trace;
 #[cfg(feature = "webhook")]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use coxswain_config::Config;
 use coxswain_manager::env::Env;
 use coxswain_manager::serve::Endpoints;
+use coxswain_manager::sync::watch;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::NAME;

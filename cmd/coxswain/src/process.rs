@@ -9,9 +9,9 @@ use coxswain_manager::client::ConnectError;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{ControlRuntime, Instance, Process, RunError};
 use coxswain_manager::metrics::Registry;
+use coxswain_manager::sync::watch;
 use prometheus::process_collector::ProcessCollector;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::NAME;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use coxswain_config::{Changes, ClientConnection, Config, Parsed};
 use coxswain_manager::client::{RateLimit, SharedRateLimit};
-use tokio::sync::watch;
+use coxswain_manager::sync::watch;
 
 use crate::log::LogHandle;
 use coxswain_manager::signals::Hangup;

@@ -14,9 +14,10 @@ use coxswain_manager::events::Recorder;
 use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
 use coxswain_manager::queue::{Item, Queue};
+use coxswain_manager::sync::watch;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::breaker::CircuitBreaker;

@@ -25,8 +25,9 @@ use coxswain_manager::cache::Caches;
 use coxswain_manager::client::Reader;
 use coxswain_manager::env::Env;
 use coxswain_manager::metrics::Registry;
+use coxswain_manager::sync::watch;
 use prometheus::{IntCounter, Opts};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use self::follow::Follower;
 use self::publisher::{Problems, Publisher};

@@ -12,9 +12,10 @@ use std::time::Duration;
 use coxswain_manager::cache::{CachePositions as _, Caches, Delta, MetaCache, Status, Subscription};
 use coxswain_manager::env::later;
 use coxswain_manager::object::{MetaObject, Resource};
+use coxswain_manager::sync::watch;
 use futures_util::future::join_all;
 use prometheus::IntCounter;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 

@@ -11,7 +11,8 @@ use coxswain_manager::controller::{Runtime, Slot, TermState};
 use coxswain_manager::env::Env;
 use coxswain_manager::events::{EventType, ObjectRef, Recorder};
 use coxswain_manager::object::{Key, Resource, Text, Uid, Version};
-use tokio::sync::{Semaphore, watch};
+use coxswain_manager::sync::watch;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

@@ -1,6 +1,7 @@
 //! The state that the observer publishes to the yielding controllers.
 //!
-//! Waiters are woken in the order in which they wait; `tokio::sync::watch` would wake them in random order.
+//! Waiters are woken in the order in which they wait. Unlike those of a `watch` channel, all waits fail after the writer has
+//! ended, even if the last state would end them: controllers must not run on a state that is no longer observed.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};

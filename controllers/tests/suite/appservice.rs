@@ -28,9 +28,9 @@ use coxswain_manager::controller::Runnable;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource};
+use coxswain_manager::sync::watch;
 use coxswain_sandbox::faults::Effect;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault_injector::status_reply;

@@ -35,10 +35,11 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Resource, Uid};
+use coxswain_manager::sync::watch;
 use coxswain_sandbox::Sandbox;
 use coxswain_sandbox::faults::Effect;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault_injector::{FaultInjector, Recorded, status_reply, text_reply};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::metrics::Registry;
 use futures_util::FutureExt as _;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
 use super::informer::Informer;
@@ -20,6 +20,7 @@ use super::{Cache, MetaCache, until};
 use crate::client::Reader;
 use crate::env::Env;
 use crate::object::{Key, Kind, MetaObject, Object, Resource, Uid, Version};
+use crate::sync::watch;
 
 /// The number of lists at once. Each holds a page, which takes about 2 MiB for whole pods, so that all take about 32 MiB.
 /// Extension API servers serve fewer resources: one that does not respond does not delay the lists of others.

@@ -16,8 +16,6 @@ use std::ptr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use self::state::{Projection, State};
 use super::metrics::{CacheStats, Counters};
 use super::pending_writes::CachePosition;
@@ -28,6 +26,7 @@ use super::wire::RawItem;
 use crate::client::View;
 use crate::env::Clock;
 use crate::object::{Key, MetaObject, Object, Resource, Uid, Version};
+use crate::sync::watch;
 
 /// The list and watch of one resource, and its stores.
 pub(super) struct Informer {

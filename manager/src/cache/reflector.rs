@@ -17,7 +17,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use self::crd::CrdWatch;
@@ -31,6 +31,7 @@ use crate::backoff::Backoff;
 use crate::client::{ListQuery, Reader, View, WatchQuery};
 use crate::env::{Env, later};
 use crate::object::Version;
+use crate::sync::watch;
 use crate::trace::{self, Span, SpanKind};
 
 /// The minimum timeout of a watch. The maximum is twice as long, so that the watches of many clients do not end together.

@@ -11,9 +11,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use crate::env::{Clock, Mark};
+use crate::sync::watch;
 
 /// A term of leadership, unique within the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::RateLimit;
 use crate::env::{Clock, later};
 use crate::queue::Bucket;
+use crate::sync::watch;
 
 /// The rate limit of several clients, each with its own tokens. It can change at run time. Clones share it.
 #[derive(Clone, Debug)]

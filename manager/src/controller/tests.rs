@@ -21,7 +21,6 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use prometheus::TextEncoder;
 use serde_json::json;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +31,7 @@ use crate::env::TaskSet;
 use crate::handler::Handler;
 use crate::object::MetaObject;
 use crate::source::{EventSource, Source};
+use crate::sync::watch;
 
 struct Fixture {
     env: Env,

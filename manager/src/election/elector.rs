@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::metrics::Registry;
 use k8s_openapi::api::coordination::v1::Lease;
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +26,7 @@ use crate::client::{Client, ClientError, Fence, ObjectEvent, ObjectWatch, Reader
 use crate::env::{Env, Mark, Tasks, later};
 use crate::events::{EventType, ObjectRef, Recorder};
 use crate::object::{Key, Resource, Version};
+use crate::sync::watch;
 
 /// The capacity of the channel of watch events.
 const WATCH_BUFFER: usize = 16;

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::watch;
 use tokio::time::Instant;
+
+use crate::sync::watch;
 
 /// Exceeds the lifetime of any process. Longer delays are cut to it, because an `Instant` has no maximum to saturate at.
 const MAX_DELAY: Duration = Duration::from_hours(30 * 365 * 24);

@@ -1,6 +1,6 @@
 //! Leader election of a manager: its terms, and the release of the Lease.
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -8,6 +8,7 @@ use super::{Manager, ManagerBuilder, ManagerError};
 use crate::client::{Fence, Takeover, Term};
 use crate::election::{self, Elector, Leadership, Release};
 use crate::health::{Health, Probes};
+use crate::sync::watch;
 
 impl Manager {
     /// Runs the controllers only while `elector` leads: it must control the [fence](Self::fence) of this manager. Call it before

@@ -21,13 +21,13 @@ use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::auth::VerifiedSubjects;
 use crate::env::{Clock, Env, Tasks};
+use crate::sync::watch;
 
 /// From the start of the handshake to the first complete request head.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

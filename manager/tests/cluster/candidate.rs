@@ -7,9 +7,10 @@ use coxswain_harness::{Cluster, fixtures, time};
 use coxswain_manager::client::{Fence, Takeover, Term};
 use coxswain_manager::election::{Config, Elector, Leadership, Release, ReleaseError};
 use coxswain_manager::manager::identity;
+use coxswain_manager::sync::watch;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use serde_json::Value;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 

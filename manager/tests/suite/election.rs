@@ -22,13 +22,14 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use coxswain_manager::client::{Client, Delete, Fence, Patch, Reader, Takeover, Term, Transport};
 use coxswain_manager::election::{Config, Elector, Health, Leadership, Release};
 use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
 use coxswain_manager::object::{Key, Resource, Uid};
+use coxswain_manager::sync::watch;
 use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 
 use self::network::{Network, NetworkFault, WatchFault};

@@ -66,6 +66,7 @@ impl Triggers {
     pub(super) async fn changed(&mut self) -> bool {
         let [crds, services] = &mut self.0;
         tokio::select! {
+            biased;
             changed = changed(crds) => changed,
             changed = changed(services) => changed,
         }

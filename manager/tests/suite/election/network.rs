@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::json;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use coxswain_manager::env::{Clock, Rng};
+use coxswain_manager::sync::watch;
 use coxswain_sandbox::ApiService;
 use coxswain_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, Refusal, WatchHold};
 

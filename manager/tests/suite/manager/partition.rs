@@ -10,10 +10,10 @@ use coxswain_manager::env::Clock;
 use coxswain_manager::handler::Handler;
 use coxswain_manager::object::{Key, MetaObject};
 use coxswain_manager::source::Source;
+use coxswain_manager::sync::watch;
 use coxswain_sandbox::Sandbox;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use super::shutdown::holder;
 use super::{MAPS, Process, SECOND, sandbox};

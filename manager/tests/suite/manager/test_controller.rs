@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use coxswain_manager::client::{Fence, Term};
 use coxswain_manager::controller::{Fatal, Runnable, Unhealthy};
 use coxswain_manager::object::Key;
+use coxswain_manager::sync::watch;
 use futures_util::future::BoxFuture;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// The behavior of the controller.
