@@ -27,7 +27,7 @@ mod tasks;
 
 pub use clock::{Clock, Fault, Mark, later};
 pub use rng::Rng;
-pub use tasks::{TaskSet, Tasks};
+pub use tasks::{TaskOrder, TaskSet, Tasks, Turn};
 
 use jiff::Timestamp;
 

@@ -1,7 +1,13 @@
 //! The background tasks of a manager.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+
+use futures_util::future::{BoxFuture, FutureExt as _};
 
 use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinHandle};
@@ -21,6 +27,57 @@ struct Registry {
     table: Mutex<TaskTable>,
     /// None for the runtime of the caller.
     runtime: Option<Handle>,
+    /// None for the order of the runtime.
+    order: Option<Arc<dyn TaskOrder>>,
+}
+
+/// Chooses which of the woken tasks runs next. For simulations: it permutes the order of tasks, and so the hand-out of items by
+/// the queues.
+pub trait TaskOrder: fmt::Debug + Send + Sync {
+    /// A task can run. It does not before [`Turn::start`].
+    fn enqueue(&self, turn: Turn);
+}
+
+/// The permission of one task to run.
+#[derive(Debug)]
+pub struct Turn {
+    granted: Arc<AtomicBool>,
+    waker: Waker,
+}
+
+impl Turn {
+    /// Lets the task run.
+    pub fn start(self) {
+        self.granted.store(true, Ordering::Relaxed);
+        self.waker.wake();
+    }
+}
+
+/// A task that runs in its turn.
+struct Ordered<T> {
+    task: BoxFuture<'static, T>,
+    order: Arc<dyn TaskOrder>,
+    granted: Arc<AtomicBool>,
+    is_enqueued: bool,
+}
+
+impl<T> Future for Ordered<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        if self.granted.swap(false, Ordering::Relaxed) {
+            self.is_enqueued = false;
+            return self.task.as_mut().poll(context);
+        }
+        if !self.is_enqueued {
+            self.is_enqueued = true;
+            self.order.enqueue(Turn {
+                granted: self.granted.clone(),
+                waker: context.waker().clone(),
+            });
+        }
+        Poll::Pending
+    }
 }
 
 #[derive(Debug, Default)]
@@ -49,8 +106,17 @@ impl TaskSet {
     #[must_use]
     pub fn on(runtime: &Handle) -> Self {
         Self(Arc::new(Registry {
-            table: Mutex::default(),
             runtime: Some(runtime.clone()),
+            ..Registry::default()
+        }))
+    }
+
+    /// Returns an empty set whose tasks run in an order of their own.
+    #[must_use]
+    pub fn ordered(order: Arc<dyn TaskOrder>) -> Self {
+        Self(Arc::new(Registry {
+            order: Some(order),
+            ..Registry::default()
         }))
     }
 
@@ -84,6 +150,15 @@ impl Drop for TaskSet {
 }
 
 impl Tasks {
+    /// Returns an empty set that ends by itself, with the order of tasks of this one, on the runtime of the caller.
+    pub(crate) fn another_set(&self) -> TaskSet {
+        let order = self.0.upgrade().and_then(|registry| registry.order.clone());
+        TaskSet(Arc::new(Registry {
+            order,
+            ..Registry::default()
+        }))
+    }
+
     /// Runs `future` in the background until it ends or the set is dropped. After that it never runs, and the join handle
     /// returns a cancellation. Dropping the join handle detaches the task.
     ///
@@ -129,9 +204,15 @@ impl Registry {
             let _listed = registered_task;
             future.await
         };
-        let task = match &self.runtime {
-            Some(runtime) => runtime.spawn(task),
-            None => run(task),
+        let task = match (&self.runtime, &self.order) {
+            (Some(runtime), _) => runtime.spawn(task),
+            (None, None) => run(task),
+            (None, Some(order)) => run(Ordered {
+                task: task.boxed(),
+                order: order.clone(),
+                granted: Arc::default(),
+                is_enqueued: false,
+            }),
         };
         let handle = task.abort_handle();
         // Not in the table: the task has ended, or the set was dropped before the abort handle existed.
@@ -224,6 +305,40 @@ mod tests {
         fn drop(&mut self) {
             self.0.spawn(async {});
         }
+    }
+
+    /// Starts the newest turn first.
+    #[derive(Debug, Default)]
+    struct Newest(Mutex<Vec<Turn>>);
+
+    impl TaskOrder for Newest {
+        fn enqueue(&self, turn: Turn) {
+            self.0.lock().expect("no panic").push(turn);
+        }
+    }
+
+    #[tokio::test]
+    async fn tasks_run_in_the_order_of_their_turns() {
+        let (order, ran) = (Arc::<Newest>::default(), Arc::<Mutex<Vec<u8>>>::default());
+        let set = TaskSet::ordered(order.clone());
+        let inner = set.handle().another_set();
+        for number in 0..4 {
+            let ran = ran.clone();
+            let tasks = if number < 2 { set.handle() } else { inner.handle() };
+            tasks.spawn(async move {
+                ran.lock().expect("no panic").push(number);
+                tokio::task::yield_now().await;
+                ran.lock().expect("no panic").push(number + 10);
+            });
+        }
+        tokio::task::yield_now().await;
+        while let Some(turn) = { order.0.lock().expect("no panic").pop() } {
+            turn.start();
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(*ran.lock().expect("no panic"), [3, 13, 2, 12, 1, 11, 0, 10]);
+        assert!(set.is_empty() && inner.is_empty());
     }
 
     #[tokio::test]

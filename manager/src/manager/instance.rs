@@ -58,7 +58,7 @@ impl ManagerBuilder {
             #[cfg(feature = "serve")]
             auth_info,
         } = process;
-        let tasks = TaskSet::new();
+        let tasks = env.tasks.another_set();
         let env = Env {
             tasks: tasks.handle(),
             ..env
