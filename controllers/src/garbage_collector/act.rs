@@ -78,8 +78,9 @@ pub(super) async fn send(
             Ok(Outcome::Done)
         }
         Err(error) if error.is_not_found(&action.key.name) => {
-            term.apply(|graph| graph.absent(&identity(action), Proof::NotFound));
-            Ok(Outcome::NotFound)
+            // A webhook can refuse a write with any code. Only a read proves that the object is absent.
+            let found = read_again(term, action, slot).await?;
+            Ok(found.map_or(Outcome::NotFound, |_| Outcome::Conflict))
         }
         Err(error) if error.code() == Some(415) && uses_strategic_merge(term, action) => {
             let mut kinds = term.merge_only.lock().unwrap_or_else(PoisonError::into_inner);
