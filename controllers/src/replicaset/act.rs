@@ -38,14 +38,24 @@ impl ReplicaSetReconciler {
     /// Releases, adopts, creates and deletes pods. A failed release or adoption ends the plan.
     pub(super) async fn act(&self, pods: &PodControl<'_>, snapshot: &Snapshot<'_>, plan: &Plan) -> Outcome {
         let claimed = async {
-            pods.release(&plan.release).await?;
-            pods.adopt(&plan.adopt).await
+            let released = pods.release(&plan.release).await?;
+            Ok::<_, ClientError>(pods.adopt(&plan.adopt).await? && released)
         };
-        if let Err(error) = claimed.await {
-            return Outcome {
-                error: Some(error.into()),
-                ..Outcome::default()
-            };
+        match claimed.await {
+            Ok(true) => {}
+            // A pod does not exist, or a webhook answered 404: the plan does not count the right pods.
+            Ok(false) => {
+                return Outcome {
+                    conflict: true,
+                    ..Outcome::default()
+                };
+            }
+            Err(error) => {
+                return Outcome {
+                    error: Some(error.into()),
+                    ..Outcome::default()
+                };
+            }
         }
         match &plan.scale {
             Some(scale) => self.scale(pods, snapshot, scale).await,

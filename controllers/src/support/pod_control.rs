@@ -144,25 +144,28 @@ impl PodControl<'_> {
         Ok(())
     }
 
-    /// Makes the owner the controller of pods without one. [`confirm_owner`](Self::confirm_owner) comes first.
-    pub(crate) async fn adopt(&self, pods: &[Arc<Pod>]) -> Result<(), ClientError> {
+    /// Makes the owner the controller of pods without one. [`confirm_owner`](Self::confirm_owner) comes first. Returns whether
+    /// all of them exist.
+    pub(crate) async fn adopt(&self, pods: &[Arc<Pod>]) -> Result<bool, ClientError> {
         let patch = |pod: &Pod| Some(adopt_patch(self.resource, self.owner, &pod.metadata));
         self.patch_all(pods, patch, &[]).await
     }
 
-    /// Removes the owner's reference from pods. A pod without the reference (422) is released already.
-    pub(crate) async fn release(&self, pods: &[Arc<Pod>]) -> Result<(), ClientError> {
+    /// Removes the owner's reference from pods. A pod without the reference (422) is released already. Returns whether all of
+    /// them exist.
+    pub(crate) async fn release(&self, pods: &[Arc<Pod>]) -> Result<bool, ClientError> {
         let patch = |pod: &Pod| release_patch(self.owner, &pod.metadata);
         self.patch_all(pods, patch, &[422]).await
     }
 
-    /// Sends all patches and returns the first error. A missing pod and the codes in `ignored` are not errors.
+    /// Sends all patches and returns the first error, or whether all pods exist. A missing pod and the codes in `ignored` are
+    /// not errors.
     async fn patch_all(
         &self,
         pods: &[Arc<Pod>],
         patch: impl Fn(&Pod) -> Option<Value> + Sync,
         ignored: &[u16],
-    ) -> Result<(), ClientError> {
+    ) -> Result<bool, ClientError> {
         let patches: Vec<_> = pods
             .iter()
             .filter_map(|pod| Some((pod.metadata.key(), patch(pod)?)))
@@ -173,16 +176,16 @@ impl PodControl<'_> {
             (key, answer)
         });
         let answers: Vec<_> = sent.buffered(MAX_IN_FLIGHT).collect().await;
-        let mut first = Ok(());
+        let (mut first, mut all_exist) = (Ok(()), true);
         for (key, answer) in answers {
             match answer {
                 Ok(pod) => self.record_write(&PODS, &pod.metadata, true),
-                Err(error) if error.is_not_found(&key.name) => {}
+                Err(error) if error.is_not_found(&key.name) => all_exist = false,
                 Err(error) if error.code().is_some_and(|code| ignored.contains(&code)) => {}
                 Err(error) => first = first.and(Err(error)),
             }
         }
-        first
+        first.map(|()| all_exist)
     }
 
     /// Creates pods with these names: one, then two, four and so on at once, until a batch fails. An earlier request for the
