@@ -24,7 +24,6 @@ use crate::crds;
 use crate::reload::rate_limit;
 
 /// Returns a builder with the options of `config`, without endpoints.
-#[must_use]
 pub fn builder(config: &Config, registry: &Registry) -> ManagerBuilder {
     let Config {
         generic,

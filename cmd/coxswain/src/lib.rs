@@ -31,10 +31,6 @@ use coxswain_config::{KnownController, Parsed};
 use coxswain_controllers::api::{self, crd::yaml};
 use coxswain_controllers::registry::{CONTROLLERS, Descriptor};
 
-#[cfg(feature = "jemalloc")]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 /// Name of the program in user agents, metrics and events.
 pub(crate) const NAME: &str = "coxswain";
 

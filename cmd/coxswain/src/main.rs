@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     coxswain::main(std::env::args_os().skip(1))
 }
