@@ -1,3 +1,260 @@
 //! Managers, an API server and nodes in one thread, on a virtual clock, with every order chosen by a seed.
+//!
+//! [`run`] executes a [`Schedule`](schedule::Schedule): a scenario with a seed and faults. The processes are the product's own
+//! wiring on a [link](link) instead of a socket; the [network] owns every message; the [checker] sees every commit.
 
+pub mod body;
+pub mod checker;
+pub mod coverage;
+pub mod fault;
+pub mod link;
+pub mod network;
+mod panics;
+mod processes;
+pub mod random;
 pub mod record;
+pub mod scenario;
+pub mod schedule;
+pub mod shrink;
+#[cfg(test)]
+mod tests;
+pub mod user;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use checker::{BUILT_IN, Checker, LeaseRules, Rules};
+use coverage::Coverage;
+use coxswain_config::{Config, Parsed};
+use coxswain_controllers::api::{self, crd};
+use coxswain_sandbox::Sandbox;
+use jiff::Timestamp;
+use network::{Counts, Network, Options};
+use record::Violation;
+use schedule::Schedule;
+use user::User;
+
+/// The wall time at the start of a run.
+pub const START: Timestamp = Timestamp::constant(1_767_225_600, 0);
+
+/// The time without writes after which the state is checked.
+const STILL: Duration = Duration::from_secs(30);
+/// The longest time until the desired state is reached, after the last fault.
+const LIMIT: Duration = Duration::from_mins(20);
+
+/// The result of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The broken invariants; empty if the run is correct.
+    pub violations: Vec<Violation>,
+    /// The counts.
+    pub counts: Counts,
+    /// The covered write sites.
+    pub coverage: Coverage,
+    /// One line for each message, if asked for.
+    pub trace: Vec<String>,
+    /// The virtual time.
+    pub time: Duration,
+}
+
+/// The resources that the API serves. Each one costs the garbage collector a watch.
+const SERVED: [(&str, &str); 12] = [
+    ("", "configmaps"),
+    ("", "events"),
+    ("", "namespaces"),
+    ("", "nodes"),
+    ("", "pods"),
+    ("", "replicationcontrollers"),
+    ("", "services"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apps", "deployments"),
+    ("apps", "replicasets"),
+    ("coordination.k8s.io", "leases"),
+    ("events.k8s.io", "events"),
+];
+
+/// Returns the configuration of the processes of a schedule. Parsing is slow, so a configuration is parsed once.
+fn config(schedule: &Schedule) -> Arc<Config> {
+    static PARSED: Mutex<BTreeMap<(&str, bool), Arc<Config>>> = Mutex::new(BTreeMap::new());
+    let key = (schedule.scenario.controllers, schedule.processes > 1);
+    let mut parsed = PARSED.lock().unwrap_or_else(PoisonError::into_inner);
+    parsed
+        .entry(key)
+        .or_insert_with(|| Arc::new(parse(key.0, key.1)))
+        .clone()
+}
+
+fn parse(controllers: &str, several: bool) -> Config {
+    let leases = if several {
+        ["15s", "10s", "2s"]
+    } else {
+        ["600s", "400s", "100s"]
+    };
+    let arguments = [
+        format!("--controllers={controllers}"),
+        "--assume-no-kube-controller-manager".to_owned(),
+        format!("--leader-elect-lease-duration={}", leases[0]),
+        format!("--leader-elect-renew-deadline={}", leases[1]),
+        format!("--leader-elect-retry-period={}", leases[2]),
+    ];
+    match coxswain_config::parse(arguments.map(Into::into), &coxswain::known()) {
+        Ok(Parsed::Run(config)) => *config,
+        Ok(_) => unreachable!("the arguments run a manager"),
+        Err(error) => unreachable!("{error}"),
+    }
+}
+
+/// Returns a sandbox with the CRDs of the product. Schedules run on forks of it.
+fn started() -> &'static Sandbox {
+    static STARTED: OnceLock<Sandbox> = OnceLock::new();
+    STARTED.get_or_init(|| {
+        let serves = |group: &str, resource: &str| SERVED.contains(&(group, resource));
+        Sandbox::builder()
+            .env(coxswain_sandbox::Env::starting_at(START, 0))
+            .crds(crd::yaml::documents(&api::crds()))
+            .journal(true)
+            .managed_fields(false)
+            .serve_only(serves)
+            .start()
+            .expect("a sandbox with valid CRDs")
+    })
+}
+
+/// Returns a checker that knows the objects of [`started`].
+fn checker(schedule: &Schedule) -> Checker {
+    static LOADED: OnceLock<Checker> = OnceLock::new();
+    let loaded = LOADED.get_or_init(|| {
+        let served = |kind: &&checker::Kind| {
+            let (resource, group) = kind.collection.split_once('.').unwrap_or((kind.collection, ""));
+            SERVED.contains(&(group, resource))
+        };
+        let mut checker = Checker::new(Rules {
+            kinds: BUILT_IN.iter().filter(served).copied().collect(),
+            ..Rules::default()
+        });
+        for commit in started().take_commits() {
+            if let Some(after) = commit.after {
+                checker
+                    .load(&commit.collection, &commit.key, after)
+                    .expect("a valid initial state");
+            }
+        }
+        checker
+    });
+    let mut checker = loaded.clone();
+    checker.set_rules(rules(schedule));
+    checker
+}
+
+/// Returns the rules of a schedule.
+fn rules(schedule: &Schedule) -> Rules {
+    let lease = if schedule.processes > 1 {
+        LeaseRules::default()
+    } else {
+        LeaseRules {
+            lease_duration: Duration::from_mins(10),
+            renew_deadline: Duration::from_secs(400),
+            retry_period: Duration::from_secs(100),
+            ..LeaseRules::default()
+        }
+    };
+    Rules {
+        lease: Some(lease),
+        collects: schedule.scenario.controllers.contains("garbage"),
+        converges_within: LIMIT,
+        ..Rules::default()
+    }
+}
+
+/// Runs a schedule. With `trace`, the outcome has a line for each message.
+///
+/// # Panics
+/// If the runtime cannot be built.
+#[must_use]
+pub fn run(schedule: &Schedule, trace: bool) -> Outcome {
+    let cell: Arc<OnceLock<Network>> = Arc::default();
+    let hook = cell.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .on_thread_park(move || {
+            if let Some(network) = hook.get() {
+                network.step();
+            }
+        })
+        .build()
+        .expect("a runtime without drivers of the machine");
+    panics::record();
+    let schedule = schedule.clone();
+    let outcome = runtime.block_on(async move {
+        let task = drive(schedule, trace, cell);
+        #[expect(clippy::disallowed_methods, reason = "the only task of the simulation itself")]
+        let task = tokio::spawn(task);
+        task.await
+    });
+    let mut outcome = outcome.unwrap_or_default();
+    // The tasks end with the runtime.
+    drop(runtime);
+    outcome.violations.extend(panics::take().map(|message| Violation {
+        invariant: "S10",
+        message,
+    }));
+    outcome
+}
+
+async fn drive(schedule: Schedule, trace: bool, cell: Arc<OnceLock<Network>>) -> Outcome {
+    let network = Network::new(Options {
+        sandbox: started().fork_in(coxswain_sandbox::Env::starting_at(START, schedule.seed)),
+        servers: 2,
+        seed: schedule.seed,
+        permuted: schedule.permuted,
+        faults: schedule.faults.clone(),
+        checker: checker(&schedule),
+        trace,
+    });
+    network.set_starter(processes::starter(config(&schedule)));
+    let _ = cell.set(network.clone());
+    network.start_pump();
+    let mut user = User::new(network.clone(), schedule.seed ^ 0x00c0_ffee);
+    (schedule.scenario.prepare)(&mut user);
+    for slot in 0..schedule.processes {
+        network.start_later(slot, Duration::ZERO);
+    }
+    // Some schedules begin before a process leads.
+    user.pause(600).await;
+    (schedule.scenario.run)(&mut user).await;
+    settle(&network, &mut user).await
+}
+
+/// Ends the faults, and waits until the desired state is reached.
+async fn settle(network: &Network, user: &mut User) -> Outcome {
+    network.end_faults();
+    let quiet = network::now();
+    let mut remaining = loop {
+        user.wait(Duration::from_secs(5)).await;
+        let now = network::now();
+        let mut state = network.state();
+        if now.duration_since(state.last_write) < STILL {
+            continue;
+        }
+        let at = state.at();
+        let unmet = state.checker.at_rest(at);
+        if unmet.is_empty() || now.duration_since(quiet) > LIMIT {
+            break unmet;
+        }
+    };
+    network.report_figures();
+    let crashed = network.end();
+    drop(crashed);
+    let mut state = network.state();
+    let mut violations = std::mem::take(&mut state.violations);
+    violations.append(&mut remaining);
+    Outcome {
+        violations,
+        counts: state.counts.clone(),
+        coverage: std::mem::take(&mut state.coverage),
+        trace: state.trace.take().unwrap_or_default(),
+        time: state.at(),
+    }
+}

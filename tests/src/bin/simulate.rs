@@ -1,0 +1,181 @@
+//! Runs schedules of the simulation, or replays one.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use clap::Parser;
+use coxswain_tests::simulation::coverage::Coverage;
+use coxswain_tests::simulation::fault::Fault;
+use coxswain_tests::simulation::schedule::Schedule;
+use coxswain_tests::simulation::{self, Outcome, scenario, shrink};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// The number of schedules between two lines of progress.
+const PROGRESS: u64 = 1000;
+
+/// Runs the product under faults, in one thread per core, and checks every commit.
+#[derive(Parser)]
+#[command(name = "simulate")]
+struct Arguments {
+    /// The number of schedules.
+    #[arg(long, default_value_t = 1000)]
+    seeds: u64,
+    /// The seed of the first schedule.
+    #[arg(long, default_value_t = 0)]
+    first_seed: u64,
+    /// The number of threads; by default, one per core.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Runs one schedule of this seed, and prints its messages.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The scenario of that schedule.
+    #[arg(long, requires = "seed")]
+    scenario: Option<String>,
+    /// The number of its processes.
+    #[arg(long, requires = "scenario", default_value_t = 1)]
+    processes: usize,
+    /// A fault of that schedule: CLASS@POSITION:VARIANT.
+    #[arg(long = "fault", requires = "scenario")]
+    faults: Vec<Fault>,
+    /// The number of its steps whose order is chosen by the seed.
+    #[arg(long, requires = "scenario")]
+    permuted_steps: Option<usize>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match arguments.seed {
+        Some(seed) => replay(&arguments, seed),
+        None => volume(&arguments),
+    }
+}
+
+fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
+    let mut schedule = Schedule::of_seed(seed);
+    if let Some(name) = &arguments.scenario {
+        let Some(scenario) = scenario::find(name) else {
+            let names: Vec<_> = scenario::SCENARIOS.iter().map(|it| it.name).collect();
+            eprintln!(
+                "Error: there is no scenario {name:?}; use one of {}",
+                names.join(", ")
+            );
+            return ExitCode::FAILURE;
+        };
+        schedule.scenario = scenario;
+        schedule.processes = arguments.processes;
+        schedule.faults.clone_from(&arguments.faults);
+        schedule.permuted = arguments.permuted_steps.unwrap_or(usize::MAX);
+    }
+    let outcome = simulation::run(&schedule, true);
+    for line in &outcome.trace {
+        println!("{line}");
+    }
+    println!("{schedule}");
+    println!("{:?} in {:?}", outcome.counts, outcome.time);
+    for violation in &outcome.violations {
+        println!("{}: {}", violation.invariant, violation.message);
+    }
+    if outcome.violations.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+#[derive(Default)]
+struct Total {
+    schedules: u64,
+    faults: usize,
+    violations: Vec<(Schedule, Outcome)>,
+    coverage: Coverage,
+}
+
+fn volume(arguments: &Arguments) -> ExitCode {
+    let begun = now();
+    let threads = arguments
+        .threads
+        .unwrap_or_else(|| thread::available_parallelism().map_or(1, Into::into));
+    let next = AtomicU64::new(arguments.first_seed);
+    let end = arguments.first_seed.saturating_add(arguments.seeds);
+    let total = Mutex::new(Total::default());
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        return;
+                    }
+                    let schedule = Schedule::of_seed(seed);
+                    let outcome = simulation::run(&schedule, false);
+                    let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
+                    total.schedules += 1;
+                    total.faults += outcome.counts.faults;
+                    if !outcome.violations.is_empty() {
+                        total.violations.push((schedule, outcome.clone()));
+                    }
+                    total.coverage.extend(outcome.coverage);
+                    if total.schedules.is_multiple_of(PROGRESS) {
+                        let (done, failed) = (total.schedules, total.violations.len());
+                        eprintln!("{done} of {} schedules, {failed} violations", arguments.seeds);
+                    }
+                }
+            });
+        }
+    });
+    let total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut groups: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (schedule, outcome) in &total.violations {
+        for violation in outcome.violations.iter().take(1) {
+            *groups
+                .entry((schedule.scenario.name, violation.invariant))
+                .or_default() += 1;
+        }
+    }
+    for ((scenario, invariant), count) in groups {
+        println!("{count} times {invariant} in {scenario}");
+    }
+    for (schedule, outcome) in total.violations.iter().take(40) {
+        for violation in outcome.violations.iter().take(3) {
+            println!("{}: {}", violation.invariant, violation.message);
+        }
+        println!("  seed {}: {schedule}", schedule.seed);
+    }
+    for (schedule, outcome) in total.violations.iter().take(1) {
+        println!(
+            "  shrunk: {}",
+            shrink::shrink(schedule, outcome, |it| simulation::run(it, false))
+        );
+    }
+    let core_millis = begun.elapsed().as_millis() * threads as u128;
+    let rate = u128::from(total.schedules) * 1000 / core_millis.max(1);
+    println!(
+        "{rate} schedules per second and core; faults: {:?}",
+        total.coverage.faults
+    );
+    println!(
+        "{} schedules, {} faults injected, {} of {} write sites covered before/after, {} violations",
+        total.schedules,
+        total.faults,
+        total.coverage.covered(),
+        total.coverage.sites.len(),
+        total.violations.len(),
+    );
+    if total.violations.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the rate of schedules, in true time")]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,261 @@
+use super::*;
+
+const WEB: (&str, &str) = (SETS, "default/web");
+const RC: Agent = (0, "replication-controller");
+
+fn key(name: &str) -> String {
+    format!("default/{name}")
+}
+
+/// A `ReplicaSet` that the process knows.
+fn set(replicas: i64) -> Story {
+    let mut story = Story::new();
+    story.user(WEB, &replica_set("web", replicas));
+    story.deliver(0, SETS);
+    story.deliver(0, PODS);
+    story
+}
+
+fn create(story: &mut Story, agent: Agent, name: &str) {
+    story.write(agent, "create", (PODS, &key(name)), Some(&pod(name, "web")));
+}
+
+fn user_creates(story: &mut Story, name: &str) {
+    story.user((PODS, &key(name)), &pod(name, "web"));
+}
+
+fn scale(story: &mut Story, replicas: i64) {
+    story.user(WEB, &replica_set("web", replicas));
+}
+
+#[test]
+fn surplus_create_violates_s5() {
+    let mut story = set(2);
+    create(&mut story, RS, "a");
+    create(&mut story, RS, "b");
+    assert!(story.found().is_empty());
+    create(&mut story, RS, "c");
+    assert_eq!(story.found(), ["S5"]);
+}
+
+#[test]
+fn pods_that_are_not_active_do_not_count() {
+    let mut story = set(1);
+    create(&mut story, RS, "a");
+    story.user(
+        (PODS, "default/a"),
+        &with_status(pod("a", "web"), &json!({"phase": "Failed"})),
+    );
+    create(&mut story, RS, "b");
+    story.user((PODS, "default/b"), &terminating(pod("b", "web"), &[]));
+    create(&mut story, RS, "c");
+    assert!(story.found().is_empty());
+}
+
+#[test]
+fn create_is_allowed_for_each_size_since_the_last_delivery() {
+    let mut story = set(2);
+    scale(&mut story, 1);
+    create(&mut story, RS, "a");
+    create(&mut story, RS, "b");
+    assert!(story.found().is_empty());
+    let mut story = set(2);
+    scale(&mut story, 1);
+    story.deliver(0, SETS);
+    create(&mut story, RS, "a");
+    create(&mut story, RS, "b");
+    assert_eq!(story.found(), ["S5"]);
+}
+
+#[test]
+fn sync_that_began_before_a_delivery_keeps_its_size() {
+    let mut story = set(2);
+    let first = story.send(RS, "create", (PODS, "default/a"));
+    scale(&mut story, 1);
+    story.deliver(0, SETS);
+    story.execute(first, (PODS, "default/a"), Some(&pod("a", "web")));
+    story.answer(first, Some(201));
+    create(&mut story, RS, "b");
+    assert!(story.found().is_empty());
+}
+
+#[test]
+fn pods_of_other_clients_count_when_they_are_delivered() {
+    let mut story = set(1);
+    user_creates(&mut story, "a");
+    create(&mut story, RS, "b");
+    assert!(story.found().is_empty());
+    let mut story = set(1);
+    user_creates(&mut story, "a");
+    story.deliver(0, PODS);
+    create(&mut story, RS, "b");
+    assert_eq!(story.found(), ["S5"]);
+}
+
+#[test]
+fn new_process_counts_the_pods_of_the_last_one() {
+    let mut story = set(1);
+    create(&mut story, RS, "a");
+    story.end(0, false);
+    story.start(1);
+    story.deliver_at(1, SETS, 2);
+    story.deliver_at(1, PODS, 2);
+    create(&mut story, (1, RS.1), "b");
+    assert_eq!(story.found(), ["S5"]);
+}
+
+#[test]
+fn late_delete_is_allowed() {
+    let mut story = set(1);
+    for name in ["a", "b"] {
+        user_creates(&mut story, name);
+    }
+    story.deliver(0, PODS);
+    let late = story.send(RS, "delete", (PODS, "default/a"));
+    story.answer(late, None);
+    story.delete(RS, (PODS, "default/b"));
+    story.execute(late, (PODS, "default/a"), None);
+    assert!(story.found().is_empty());
+}
+
+#[test]
+fn new_process_may_not_know_the_pods_of_other_clients() {
+    let mut story = set(1);
+    user_creates(&mut story, "a");
+    story.end(0, false);
+    story.start(1);
+    story.deliver_at(1, SETS, 2);
+    story.deliver_at(1, PODS, 2);
+    create(&mut story, (1, RS.1), "b");
+    assert!(story.found().is_empty());
+}
+
+#[test]
+fn late_create_of_an_ended_process_is_allowed() {
+    let mut story = set(1);
+    let late = story.send(RS, "create", (PODS, "default/a"));
+    story.end(0, false);
+    story.start(1);
+    story.deliver(1, SETS);
+    create(&mut story, (1, RS.1), "b");
+    story.execute(late, (PODS, "default/a"), Some(&pod("a", "web")));
+    assert!(story.found().is_empty());
+}
+
+#[test]
+fn create_with_an_unknown_outcome_counts() {
+    let mut story = set(1);
+    let late = story.send(RS, "create", (PODS, "default/a"));
+    story.answer(late, None);
+    create(&mut story, RS, "b");
+    story.execute(late, (PODS, "default/a"), Some(&pod("a", "web")));
+    assert_eq!(story.found(), ["S5"]);
+}
+
+#[test]
+fn repeated_create_is_allowed() {
+    let mut story = set(1);
+    let path = (PODS, "default/a");
+    let number = story.send(RS, "create", path);
+    story.execute(number, path, Some(&pod("a", "web")));
+    story.answer(number, Some(201));
+    story.user_removes(path);
+    story.deliver(0, PODS);
+    create(&mut story, RS, "b");
+    story.execute(number, path, Some(&pod("a", "web")));
+    assert!(story.found().is_empty());
+}
+
+#[test]
+fn delete_below_the_size_violates_s5() {
+    let mut story = set(2);
+    for name in ["a", "b", "c"] {
+        user_creates(&mut story, name);
+    }
+    story.deliver(0, PODS);
+    story.delete(RS, (PODS, "default/a"));
+    assert!(story.found().is_empty());
+    story.delete(RS, (PODS, "default/b"));
+    assert_eq!(story.found(), ["S5"]);
+}
+
+#[test]
+fn delete_is_allowed_for_each_size_since_the_last_delivery() {
+    let mut story = set(1);
+    for name in ["a", "b"] {
+        user_creates(&mut story, name);
+    }
+    story.deliver(0, PODS);
+    scale(&mut story, 2);
+    story.delete(RS, (PODS, "default/a"));
+    assert!(story.found().is_empty());
+}
+
+#[test]
+fn pods_that_other_clients_remove_count_until_it_is_delivered() {
+    for (delivered, expected) in [(false, vec![]), (true, vec!["S5"])] {
+        let mut story = set(1);
+        for name in ["a", "b"] {
+            user_creates(&mut story, name);
+        }
+        story.deliver(0, PODS);
+        story.user_removes((PODS, "default/a"));
+        if delivered {
+            story.deliver(0, PODS);
+        }
+        story.delete(RS, (PODS, "default/b"));
+        assert_eq!(story.found(), expected);
+    }
+}
+
+#[test]
+fn delete_of_a_pod_of_another_kind_violates_s6() {
+    let mut story = set(0);
+    user_creates(&mut story, "a");
+    user_creates(&mut story, "b");
+    story.deliver(0, PODS);
+    story.delete(RC, (PODS, "default/a"));
+    assert_eq!(story.found(), ["S6"]);
+    story.delete(RS, (PODS, "default/b"));
+    assert_eq!(story.found(), ["S6"]);
+}
+
+#[test]
+fn delete_of_a_released_pod_violates_s6() {
+    for agent in [RS, DEPLOYMENT] {
+        let mut story = set(0);
+        story.user((PODS, "default/a"), &object("a", &[]));
+        story.delete(agent, (PODS, "default/a"));
+        assert_eq!(story.found(), ["S6"]);
+    }
+}
+
+#[test]
+fn delete_without_preconditions_violates_s6() {
+    for (body, expected) in [
+        (json!({"preconditions": {"uid": "uid-a"}}), vec!["S6"]),
+        (
+            json!({"preconditions": {"uid": "uid-a", "resourceVersion": "3"}}),
+            vec![],
+        ),
+    ] {
+        let mut story = set(0);
+        user_creates(&mut story, "a");
+        story.send_as(Sender::Process(0), RS.1, "delete", (PODS, "default/a"), &body);
+        assert_eq!(story.found(), expected);
+    }
+}
+
+#[test]
+fn list_of_a_controller_is_not_a_delivery() {
+    for (agent, expected) in [(RS, vec![]), ((0, "shared-informers"), vec!["S5"])] {
+        let mut story = set(2);
+        scale(&mut story, 1);
+        let list = story.send(agent, "list", (SETS, ""));
+        story.answer(list, Some(200));
+        story.deliver(0, SETS);
+        create(&mut story, RS, "a");
+        create(&mut story, RS, "b");
+        assert_eq!(story.found(), expected);
+    }
+}

@@ -1,0 +1,74 @@
+//! The write sites of the product that were interrupted: a crash before the write, and one after it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::fault::Class;
+use super::record::Request;
+
+/// A place in the product that writes: the controller, the verb and the resource.
+pub type Site = String;
+
+/// Counts over any number of runs.
+#[derive(Clone, Debug, Default)]
+pub struct Coverage {
+    /// All sites that wrote.
+    pub sites: BTreeSet<Site>,
+    /// The sites at which a process crashed before the write was sent.
+    pub before: BTreeSet<Site>,
+    /// The sites at which a process crashed after the write was executed.
+    pub after: BTreeSet<Site>,
+    /// Injected faults by class.
+    pub faults: BTreeMap<Class, usize>,
+}
+
+impl Coverage {
+    pub(super) fn seen(&mut self, request: &Request) {
+        let site = site(request);
+        if !self.sites.contains(&site) {
+            self.sites.insert(site);
+        }
+    }
+
+    pub(super) fn before(&mut self, request: &Request) {
+        self.before.insert(site(request));
+    }
+
+    pub(super) fn after(&mut self, request: &Request) {
+        self.after.insert(site(request));
+    }
+
+    pub(super) fn fault(&mut self, class: Class) {
+        *self.faults.entry(class).or_default() += 1;
+    }
+
+    /// Adds the counts of another run.
+    pub fn extend(&mut self, other: Self) {
+        self.sites.extend(other.sites);
+        self.before.extend(other.before);
+        self.after.extend(other.after);
+        for (class, count) in other.faults {
+            *self.faults.entry(class).or_default() += count;
+        }
+    }
+
+    /// Returns the number of sites with a crash before and one after the write.
+    #[must_use]
+    pub fn covered(&self) -> usize {
+        self.sites
+            .iter()
+            .filter(|it| self.before.contains(*it) && self.after.contains(*it))
+            .count()
+    }
+}
+
+fn site(request: &Request) -> Site {
+    let Request {
+        agent,
+        verb,
+        collection,
+        subresource,
+        ..
+    } = request;
+    let slash = if subresource.is_empty() { "" } else { "/" };
+    format!("{agent} {verb} {collection}{slash}{subresource}")
+}

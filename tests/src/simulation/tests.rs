@@ -1,0 +1,87 @@
+//! One seed gives one run, and no schedule breaks an invariant.
+
+use super::fault::{Class, Fault, Target};
+use super::schedule::Schedule;
+use super::{run, scenario};
+
+fn schedule(scenario: &str, seed: u64, processes: usize, faults: &[&str]) -> Schedule {
+    let fault = |text: &&str| text.parse::<Fault>().expect("a fault");
+    Schedule {
+        scenario: scenario::find(scenario).expect("a scenario"),
+        seed,
+        processes,
+        permuted: usize::MAX,
+        faults: faults.iter().map(fault).collect(),
+    }
+}
+
+/// Runs a schedule without a violation.
+fn check(schedule: &Schedule) -> super::Outcome {
+    let outcome = run(schedule, false);
+    assert!(
+        outcome.violations.is_empty(),
+        "{:#?}\ncargo run -p coxswain-tests --bin simulate -- {schedule}",
+        outcome.violations,
+    );
+    outcome
+}
+
+#[test]
+fn one_seed_gives_one_run() {
+    let full = |seed| schedule("appservice", seed, 2, &["F04@40:0", "F16@4:0", "Crash@150:0"]);
+    let (mut faults, mut writes) = (0, 0);
+    for seed in 0..6 {
+        let (first, second) = (run(&full(seed), true), run(&full(seed), true));
+        let differs = first.trace.iter().zip(&second.trace).position(|(a, b)| a != b);
+        if let Some(at) = differs {
+            let before = first.trace[at.saturating_sub(5)..at].join("\n");
+            panic!(
+                "line {at} differs, after\n{before}\n{}\n{}",
+                first.trace[at], second.trace[at]
+            );
+        }
+        assert_eq!(first.trace.len(), second.trace.len());
+        writes += first.counts.writes;
+        faults += first.counts.faults;
+        assert_ne!(first.trace, run(&full(seed + 100), true).trace);
+    }
+    assert!(
+        faults > 12 && writes > 30,
+        "only {faults} faults and {writes} writes"
+    );
+}
+
+#[test]
+fn no_fault_of_any_class_breaks_an_invariant() {
+    let mut classes = Class::ALL.iter().cycle();
+    for seed in 0..192 {
+        let mut schedule = Schedule::of_seed(seed);
+        let class = *classes.next().expect("a cycle");
+        let at = match class.target() {
+            Target::Request | Target::Event => 20 + usize::try_from(seed % 80).unwrap_or_default(),
+            Target::Step => usize::try_from(seed % 500).unwrap_or_default(),
+        };
+        let variant = u32::try_from(seed % 9973).unwrap_or_default();
+        schedule.faults = vec![Fault { class, at, variant }];
+        check(&schedule);
+    }
+}
+
+/// A webhook can answer 404 to a write: it is not a proof of absence. The collector deleted dependents of a live owner.
+#[test]
+fn not_found_as_the_response_to_a_write_does_not_prove_absence() {
+    for position in 30..60 {
+        let fault = format!("F09@{position}:0");
+        check(&schedule("gc-orphan", 456, 1, &[&fault]));
+        check(&schedule("gc-fg", 456, 1, &[&fault]));
+    }
+}
+
+/// A `ReplicaSet` counted a pod that was gone before its adoption, and deleted another one.
+#[test]
+fn pod_that_is_gone_before_its_adoption_is_not_counted() {
+    for position in 20..50 {
+        let fault = format!("F09@{position}:0");
+        check(&schedule("rs-adopt", 6380, 1, &[&fault]));
+    }
+}

@@ -1,0 +1,120 @@
+//! The user of a scenario: creates, changes and deletes objects, between any two messages.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::network::{self, Network};
+use super::random::Random;
+
+const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
+
+/// Executes requests directly on the API, which never fail by a fault.
+pub struct User {
+    network: Network,
+    random: Random,
+}
+
+/// The policy of a deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Dependents are deleted after the object.
+    Background,
+    /// Dependents are deleted before the object.
+    Foreground,
+    /// Dependents stay.
+    Orphan,
+}
+
+impl User {
+    pub(super) const fn new(network: Network, seed: u64) -> Self {
+        Self {
+            network,
+            random: Random::new(seed),
+        }
+    }
+
+    /// Returns the generator of the user's choices.
+    pub const fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    /// Waits for a random number of messages, up to `most`, or for a random time.
+    pub async fn pause(&mut self, most: usize) {
+        if self.random.percent(50) {
+            let time = self.random.up_to(Duration::from_secs(8));
+            self.wait(time).await;
+            return;
+        }
+        let steps = self.random.below(most + 1);
+        let network = self.network.clone();
+        tokio::select! {
+            biased;
+            () = network.after(steps) => {}
+            // Nothing may be on the way.
+            () = self.wait(Duration::from_secs(4)) => {}
+        }
+    }
+
+    /// Lets time pass.
+    #[expect(clippy::disallowed_methods, reason = "the virtual clock of the run")]
+    pub async fn wait(&mut self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    /// Waits until `holds`, for a minute at most: faults may prevent it.
+    pub async fn until(&mut self, mut holds: impl FnMut(&mut Self) -> bool) {
+        let end = network::now() + Duration::from_mins(1);
+        while !holds(self) && network::now() < end {
+            self.wait(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// Sends a request. Returns the code and the body.
+    pub fn request(&mut self, method: Method, uri: &str, body: &Value) -> (u16, Value) {
+        let content_type = if method == Method::PATCH { MERGE } else { JSON };
+        let body = if body.is_null() {
+            Bytes::new()
+        } else {
+            body.to_string().into()
+        };
+        let (code, body) = self.network.state().execute_now(method, uri, content_type, body);
+        (code, serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    /// Creates an object under the path of its resource.
+    pub fn create(&mut self, resource: &str, object: &Value) -> Value {
+        self.request(Method::POST, resource, object).1
+    }
+
+    /// Returns an object; null if it does not exist.
+    pub fn get(&mut self, path: &str) -> Value {
+        let (code, object) = self.request(Method::GET, path, &Value::Null);
+        if code == 200 { object } else { Value::Null }
+    }
+
+    /// Returns the objects under the path of a resource.
+    pub fn list(&mut self, resource: &str) -> Vec<Value> {
+        let (_, mut list) = self.request(Method::GET, resource, &Value::Null);
+        match list["items"].take() {
+            Value::Array(items) => items,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Merges a change into an object.
+    pub fn patch(&mut self, path: &str, change: &Value) -> u16 {
+        self.request(Method::PATCH, path, change).0
+    }
+
+    /// Deletes an object.
+    pub fn delete(&mut self, path: &str, policy: Policy) -> u16 {
+        let options = json!({
+            "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": format!("{policy:?}"),
+        });
+        self.request(Method::DELETE, path, &options).0
+    }
+}
