@@ -18,7 +18,7 @@ pub struct Lag {
 
 #[derive(Debug, Default)]
 struct LagState {
-    held: Held,
+    held: HeldRevisions,
     /// The newest revision of each collection that the cache has served.
     served: BTreeMap<String, u64>,
     /// The newest revision of the collections that are not in `served`.
@@ -26,7 +26,7 @@ struct LagState {
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldRevisions {
     all: Option<u64>,
     collections: BTreeMap<String, u64>,
     /// The revision of the collections that are not in `collections`.
@@ -71,7 +71,7 @@ impl Lag {
 
     /// Ends the lag of all collections.
     pub fn release(&self) {
-        self.change(|state| state.held = Held::default());
+        self.change(|state| state.held = HeldRevisions::default());
     }
 
     /// Returns the newest revision of a collection that this API server has served from its cache: the last sent event of
@@ -86,7 +86,7 @@ impl Lag {
     /// Returns the visible revision of a collection when the store is at `newest`.
     #[must_use]
     pub fn visible(&self, collection: &str, newest: u64) -> u64 {
-        let Held {
+        let HeldRevisions {
             all,
             collections,
             others,

@@ -66,7 +66,7 @@ impl Leases {
         self.extend(&context.rules);
     }
 
-    /// A fault may delay the election again. The end of a process is no reason to.
+    /// A fault may delay the election again. The end of a process does not cause it.
     pub(super) fn fault(&mut self, rules: &Rules, at: Duration, class: &str) {
         if !matches!(class, "F01" | "F02" | "F03" | "Crash") {
             self.faulty_until = Some(at + FAULT_MAX);
