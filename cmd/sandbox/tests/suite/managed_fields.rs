@@ -16,6 +16,7 @@ async fn apply(sandbox: &Sandbox, query: &str, config: &Value) -> (u16, Value) {
     let mut config = config.clone();
     config["apiVersion"] = "v1".into();
     config["kind"] = "ConfigMap".into();
+    config["metadata"]["name"] = "a".into();
     send_with(&sandbox.service(), Method::PATCH, &path, &headers, &config).await
 }
 

@@ -4,7 +4,7 @@ use coxswain_sandbox::{ApiService, Sandbox};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::{builder, delete, get, post, put, send_with};
+use crate::client::{builder, delete, get, post, send_with};
 use crate::definitions::{CRDS, WIDGETS, define, widgets};
 
 const SERVICE: &str = "/api/v1/namespaces/default/services";
@@ -134,27 +134,4 @@ async fn namespace_with_objects_that_are_not_served_is_deleted() {
     delete(&service, "/api/v1/namespaces/n").await;
     assert_eq!(get(&service, "/api/v1/namespaces/n").await.0, 404);
     assert!(!sandbox.export().contains("\"namespace\":\"n\""));
-}
-
-#[tokio::test(start_paused = true)]
-async fn crd_cannot_take_the_name_of_a_resource_that_is_not_served() {
-    let service = sandbox().service();
-    let mut crd = widgets();
-    crd["metadata"]["name"] = "jobs.batch".into();
-    crd["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved"});
-    crd["spec"]["group"] = "batch".into();
-    crd["spec"]["names"] = json!({"plural": "jobs", "singular": "job", "kind": "Job"});
-    let (code, created) = post(&service, CRDS, &crd).await;
-    assert_eq!(code, 201, "{created}");
-    let (_, created) = get(&service, &format!("{CRDS}/jobs.batch")).await;
-    assert!(
-        created["status"].to_string().contains("KindConflict"),
-        "{created}"
-    );
-    assert_eq!(
-        put(&service, "/apis/batch/v1/namespaces/default/jobs/a", &json!({}))
-            .await
-            .0,
-        404
-    );
 }
