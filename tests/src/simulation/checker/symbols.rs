@@ -1,7 +1,6 @@
 //! Interned text: uids, names, resources and kinds are compared and stored as numbers.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// An interned text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,14 +47,15 @@ known! {
 /// The table of all symbols of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Symbols {
-    by_text: BTreeMap<Arc<str>, Symbol>,
-    texts: Vec<Arc<str>>,
+    /// By hash: numbers are compared faster than texts. A text whose hash is taken has one of the next.
+    by_hash: BTreeMap<u64, Symbol>,
+    texts: Vec<Box<str>>,
 }
 
 impl Default for Symbols {
     fn default() -> Self {
         let mut symbols = Self {
-            by_text: BTreeMap::new(),
+            by_hash: BTreeMap::new(),
             texts: Vec::new(),
         };
         for text in KNOWN {
@@ -68,24 +68,47 @@ impl Default for Symbols {
 impl Symbols {
     /// Returns the symbol of a text, which is new if the text is.
     pub(super) fn intern(&mut self, text: &str) -> Symbol {
-        if let Some(known) = self.by_text.get(text) {
-            return *known;
+        match self.find(text) {
+            Ok(known) => known,
+            Err(hash) => {
+                let symbol = Symbol(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
+                self.texts.push(text.into());
+                self.by_hash.insert(hash, symbol);
+                symbol
+            }
         }
-        let symbol = Symbol(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
-        let text: Arc<str> = text.into();
-        self.texts.push(text.clone());
-        self.by_text.insert(text, symbol);
-        symbol
     }
 
     /// Returns the symbol of a text that was interned before.
     pub(super) fn get(&self, text: &str) -> Option<Symbol> {
-        self.by_text.get(text).copied()
+        self.find(text).ok()
     }
 
     pub(super) fn text(&self, symbol: Symbol) -> &str {
         self.texts.get(symbol.0 as usize).map_or("", |it| it)
     }
+
+    /// Returns the symbol of a text, or the hash that is free for it.
+    fn find(&self, text: &str) -> Result<Symbol, u64> {
+        let mut hash = hash(text);
+        loop {
+            match self.by_hash.get(&hash) {
+                None => return Err(hash),
+                Some(symbol) if self.text(*symbol) == text => return Ok(*symbol),
+                Some(_) => hash = hash.wrapping_add(1),
+            }
+        }
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hash = text.len() as u64;
+    for chunk in text.as_bytes().chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+    hash
 }
 
 impl Symbol {
