@@ -58,8 +58,11 @@ fn later_dependent_is_not_guaranteed() {
 
 #[test]
 fn orphan_is_deleted_for_another_owner() {
-    let mut story = orphaning();
-    story.user(X, &object("x", &[to_map("absent")]));
+    let mut story = Story::new();
+    story.user(OWNER, &object("owner", &[]));
+    story.user(X, &object("x", &[to_map("owner"), to_map("absent")]));
+    story.user(OWNER, &terminating(object("owner", &[]), &["orphan"]));
+    story.write(GC, "patch", X, Some(&object("x", &[to_map("absent")])));
     story.write(GC, "patch", OWNER, None);
     story.delete(GC, X);
     assert!(story.found().is_empty());

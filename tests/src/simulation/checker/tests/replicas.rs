@@ -152,6 +152,22 @@ fn create_with_an_unknown_outcome_counts() {
     assert_eq!(story.found(), ["S5"]);
 }
 
+/// A live read shows that the pod of the create is absent; then its sender adopts another pod.
+#[test]
+fn late_create_after_an_adoption_is_allowed() {
+    let mut story = set(1);
+    let late = story.send(RS, "create", (PODS, "default/a"));
+    story.answer(late, None);
+    story.user(
+        (PODS, "default/b"),
+        &with_status(object("b", &[]), &json!({"phase": "Pending"})),
+    );
+    story.deliver(0, PODS);
+    story.write(RS, "patch", (PODS, "default/b"), Some(&pod("b", "web")));
+    story.execute(late, (PODS, "default/a"), Some(&pod("a", "web")));
+    assert!(story.found().is_empty());
+}
+
 #[test]
 fn repeated_create_is_allowed() {
     let mut story = set(1);
