@@ -5,6 +5,7 @@
 //! Uids and generated names are derived from the seed and from the object that they belong to: an additional request for one
 //! object does not rename the others.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,13 +27,13 @@ pub struct Env {
     seed: u64,
     rng: Arc<Mutex<StdRng>>,
     /// The number of values drawn for each object; objects that share a slot share its count.
-    drawn: Arc<Mutex<Vec<u32>>>,
+    drawn: Arc<Mutex<BTreeMap<u64, u32>>>,
     /// The last formatted time: all objects of one second share it.
     last_time: Arc<Mutex<(i64, Text)>>,
 }
 
 /// The number of counters of drawn values: bounds their memory.
-const COUNTERS: usize = 4096;
+const COUNTERS: u64 = 4096;
 
 impl Env {
     /// The machine's clock and a seed from its entropy.
@@ -63,7 +64,7 @@ impl Env {
             start: Instant::now(),
             seed,
             rng: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
-            drawn: Arc::new(Mutex::new(vec![0; COUNTERS])),
+            drawn: Arc::default(),
             last_time: Arc::default(),
         }
     }
@@ -143,13 +144,10 @@ impl Env {
         for byte in collection.bytes().chain([0]).chain(key.bytes()) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        let slot = usize::try_from((hash >> 32) % COUNTERS as u64).unwrap_or_default();
         let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = drawn.get_mut(slot).map_or(0, |count| {
-            *count = count.wrapping_add(1);
-            *count
-        });
-        StdRng::seed_from_u64(self.seed ^ hash ^ u64::from(count).rotate_left(32))
+        let count = drawn.entry((hash >> 32) % COUNTERS).or_default();
+        *count = count.wrapping_add(1);
+        StdRng::seed_from_u64(self.seed ^ hash ^ u64::from(*count).rotate_left(32))
     }
 
     /// A number in `0..limit`.

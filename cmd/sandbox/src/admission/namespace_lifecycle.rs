@@ -147,7 +147,7 @@ impl Api {
         let call = dispatcher.call;
         let dry_run = call.dry_run("UpdateOptions")?;
         let writer = self.writer(call, "UpdateOptions", Some("finalize"))?;
-        let decode::Decoded { value, warnings } = decode::body(call, "UpdateOptions")?;
+        let decode::Decoded { value, warnings } = self.decoded_body(call, "UpdateOptions")?;
         crate::endpoints::update::check_name(meta::name(&value), call.name())?;
         let produce = |old: &Value| {
             crate::endpoints::update::check_uid(&call.res, old, &value)?;

@@ -13,7 +13,7 @@ impl Api {
     pub(crate) async fn review(&self, dispatcher: &Dispatcher<'_>) -> Result<Reply> {
         let call = dispatcher.call;
         let dry_run = call.dry_run("CreateOptions")?;
-        let decode::Decoded { mut value, warnings } = decode::body(call, "CreateOptions")?;
+        let decode::Decoded { mut value, warnings } = self.decoded_body(call, "CreateOptions")?;
         create::check_namespace(&call.res, &call.namespace, &mut value)?;
         if call.res.kind.ends_with("AccessReview") {
             value["status"] = json!({"allowed": false});

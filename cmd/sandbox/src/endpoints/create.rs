@@ -23,7 +23,7 @@ impl Api {
         call.check_options("CreateOptions", false)?;
         let dry_run = call.dry_run("CreateOptions")?;
         let writer = self.writer(call, "CreateOptions", None)?;
-        let decode::Decoded { value, warnings } = decode::body(call, "CreateOptions")?;
+        let decode::Decoded { value, warnings } = self.decoded_body(call, "CreateOptions")?;
         let created = self.create_decoded(dispatcher, &writer, value, dry_run).await;
         crate::endpoints::warned(created, warnings)
     }

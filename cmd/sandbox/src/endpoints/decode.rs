@@ -1,7 +1,7 @@
 //! Decoding of request bodies into objects of the requested kind, with field validation and defaulting (the serializers
 //! and strict decoding of the API server).
 
-use crate::endpoints::{Call, negotiate};
+use crate::endpoints::{Api, Call, negotiate};
 use crate::field::{FieldError, json_type};
 use crate::json::{Map, Value, json};
 use crate::protobuf::ProtobufError;
@@ -42,10 +42,17 @@ pub(crate) struct Decoded {
     pub warnings: Vec<String>,
 }
 
-/// Decodes the body of a create or update.
-pub(crate) fn body(call: &Call, options: &str) -> Result<Decoded> {
-    call.check_options(options, false)?;
-    let validation = FieldValidation::of(call);
+impl Api {
+    /// Decodes the body of a create or update.
+    pub(crate) fn decoded_body(&self, call: &Call, options: &str) -> Result<Decoded> {
+        call.check_options(options, false)?;
+        let validation = FieldValidation::of(call);
+        self.decoded_bodies
+            .get_or_decode(call, validation, || body(call, validation))
+    }
+}
+
+fn body(call: &Call, validation: FieldValidation) -> Result<Decoded> {
     let parsed = tree(call, &call.res.api_version(), &call.res.kind)?;
     let in_yaml = negotiate::body(Some(&call.content_type)) == Ok(negotiate::Text::Yaml);
     let wrong = match parsed.duplicates {

@@ -7,6 +7,7 @@
 pub(crate) mod apply;
 pub(crate) mod create;
 pub(crate) mod decode;
+pub(crate) mod decoded_bodies;
 pub(crate) mod delete;
 pub(crate) mod expiry;
 pub(crate) mod get;
@@ -33,6 +34,7 @@ use bytes::Bytes;
 use crate::admission::webhook::{ConfigurationCache, Services, Webhooks};
 use crate::authn::{Authorization, Signer, User};
 use crate::authz::Audit;
+use crate::endpoints::decoded_bodies::DecodedBodies;
 use crate::endpoints::negotiate::View;
 use crate::endpoints::request::Query;
 use crate::env::Env;
@@ -81,6 +83,8 @@ pub struct Api {
     expiries: expiry::Expiries,
     /// Field sets that new objects share; `None` if new objects have no field managers.
     pub(crate) created_fields: Option<CreatedFields>,
+    /// Forks share it.
+    pub(crate) decoded_bodies: DecodedBodies,
     /// Internal controllers that only run when the test steps them.
     pub(crate) delayed: BTreeSet<InternalController>,
     /// Ends every watch.
@@ -224,6 +228,7 @@ impl Api {
             emptying: Mutex::default(),
             expiries: expiry::Expiries::default(),
             created_fields: managed_fields.then(CreatedFields::default),
+            decoded_bodies: DecodedBodies::default(),
             delayed,
             closing: AtomicBool::new(false),
             may_end: Changes::default(),
@@ -255,6 +260,7 @@ impl Api {
             emptying: Mutex::default(),
             expiries: self.expiries.fork(),
             created_fields: self.created_fields.clone(),
+            decoded_bodies: self.decoded_bodies.clone(),
             delayed: self.delayed.clone(),
             closing: AtomicBool::new(false),
             may_end: Changes::default(),

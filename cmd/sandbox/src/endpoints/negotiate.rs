@@ -76,7 +76,7 @@ pub enum ResponseKind {
 /// Selects the representation of a response from the `Accept` header.
 pub fn accept(header: Option<&str>, response: ResponseKind) -> Result<View, NotAcceptable> {
     let header = header.unwrap_or_default();
-    if header.is_empty() {
+    if matches!(header, "" | "application/json") {
         return Ok(View::Object);
     }
     let clauses = clauses(header);

@@ -9,6 +9,7 @@ use crate::endpoints::negotiate::View;
 use crate::endpoints::request::Query;
 use crate::endpoints::watch::bookmark_object;
 use crate::endpoints::{Api, WatchStream, partial};
+use crate::env::Env;
 use crate::json::{Value, encode, json};
 use crate::printers;
 use crate::printers::IncludeObject;
@@ -44,12 +45,17 @@ pub struct Form {
     include: IncludeObject,
     /// Whether the next `Table` of a watch is the first one; only that one has column definitions.
     first_table: bool,
+    /// The current time, from which tables compute ages. Other views do not need it.
     now: jiff::Timestamp,
 }
 
 impl Form {
     /// Returns an encoder. Rejects an invalid `includeObject` parameter.
-    pub fn new(res: Arc<Resource>, view: View, query: &Query, now: jiff::Timestamp) -> Result<Self> {
+    pub fn new(res: Arc<Resource>, view: View, query: &Query, env: &Env) -> Result<Self> {
+        let now = match view {
+            View::Table(_) => env.now(),
+            View::Object | View::Partial(_) | View::PartialList(_) => jiff::Timestamp::UNIX_EPOCH,
+        };
         let include = IncludeObject::parse(query.get("includeObject")).map_err(ApiError::bad_request)?;
         Ok(Self {
             res,
@@ -78,6 +84,7 @@ impl Form {
     /// Appends a watch event of type `kind`.
     pub(crate) fn event(&mut self, out: &mut Vec<u8>, kind: &str, object: &Object) {
         if self.is_raw(object) {
+            out.reserve(object.line().len() + 32);
             out.extend_from_slice(br#"{"type":""#);
             out.extend_from_slice(kind.as_bytes());
             out.extend_from_slice(br#"","object":"#);

@@ -31,8 +31,14 @@ impl<'p> Target<'p> {
     /// Parses a [decoded] resource path. Returns `None` for other paths.
     #[must_use]
     pub fn parse(path: &'p str) -> Option<Self> {
-        let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
-        let (group, version, mut rest) = match segments.as_slice() {
+        // Only a proxied path has more segments, and they do not matter.
+        let mut segments = [""; 10];
+        let mut count = 0;
+        for (place, segment) in segments.iter_mut().zip(path.strip_prefix('/')?.split('/')) {
+            *place = segment;
+            count += 1;
+        }
+        let (group, version, mut rest) = match &segments[..count] {
             ["api", version, rest @ ..] => ("", *version, rest),
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
             _ => return None,
@@ -195,6 +201,11 @@ mod tests {
             ("/api/v1/namespaces//pods/a%2Fb", None),
             ("/api/v1/nodes/a%2Fb", None),
             ("/api/v1/namespaces//pods", None),
+            ("/apis/g/v1/namespaces/a/b/c/d/e/f/g/h/i", None),
+            (
+                "/api/v1/namespaces/a/pods/b/proxy/c/d/e/f/g/h",
+                Some(("/v1/pods".to_owned(), s("a"), s("b"), s("proxy"))),
+            ),
         ] {
             assert_eq!(target(path), expected, "{path}");
         }

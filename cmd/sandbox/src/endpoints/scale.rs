@@ -11,10 +11,10 @@ use crate::endpoints::{Api, Body, Call, Reply, create, update};
 use crate::field::FieldError;
 use crate::fieldmanager::Writer;
 use crate::json::{Value, json};
-use crate::patch::PatchType;
+use crate::patch::{Patch, PatchType};
 use crate::resource::{Resource, Scale};
 use crate::status::{ApiError, Result};
-use crate::{fieldmanager, meta, patch, registry, schema};
+use crate::{fieldmanager, meta, registry, schema};
 
 /// Marks spec.replicas as unset while a request updates the scale of a custom resource.
 const NO_REPLICAS: i32 = i32::MIN;
@@ -200,9 +200,9 @@ impl UpdatedObject for Scaling<'_> {
                 }
                 wanted
             }
-            (Some(kind), None) => {
-                patch::apply(kind, &present, &call.body, schema).map_err(update::refused)?
-            }
+            (Some(kind), None) => Patch::new(kind, &call.body)
+                .apply(&present, schema)
+                .map_err(update::refused)?,
             (None, None) => self.sent.clone(),
         };
         check_kind(&wanted)?;

@@ -113,7 +113,7 @@ impl Api {
             api: self.clone(),
             moved: call.lag.subscribe(),
             lag: call.lag,
-            form: Form::new(call.res, call.view, &call.query, self.env.now())?,
+            form: Form::new(call.res, call.view, &call.query, &self.env)?,
             selector,
             prefix,
             initial: initial.into_iter(),

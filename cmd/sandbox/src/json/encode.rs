@@ -42,19 +42,7 @@ pub(crate) fn key(out: &mut Vec<u8>, name: &str) {
 
 fn string(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
-    // The last eight bytes may overlap the ones before them.
-    let is_plain = match bytes.last_chunk::<8>() {
-        Some(last) => bytes
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .chain([last])
-            .all(|chunk| is_plain_chunk(*chunk)),
-        None => bytes
-            .iter()
-            .all(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\'),
-    };
-    if !is_plain {
+    if !is_plain(bytes) {
         return serialize(out, text);
     }
     out.reserve(bytes.len() + 2);
@@ -63,15 +51,28 @@ fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Reports whether none of eight bytes needs an escape. It may report `false` for a byte after one that needs it.
-fn is_plain_chunk(chunk: [u8; 8]) -> bool {
+/// Reports whether no byte needs an escape.
+fn is_plain(bytes: &[u8]) -> bool {
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    let of_chunks = chunks.iter().fold(0, |found, chunk| found | escaped(*chunk));
+    let is_escaped = |byte: &u8| (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
+    // The last eight bytes may overlap the ones before them.
+    match bytes.last_chunk::<8>() {
+        Some(last) if !rest.is_empty() => of_chunks | escaped(*last) == 0,
+        Some(_) => of_chunks == 0,
+        None => !rest.iter().any(is_escaped),
+    }
+}
+
+/// Returns a nonzero number if one of eight bytes needs an escape.
+fn escaped(chunk: [u8; 8]) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
     let word = u64::from_le_bytes(chunk);
     // The high bit of a byte of `word - n` is set, and that of `word` is not, if the byte is less than n.
     let below = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n)) & !word & HIGHS;
     let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
-    below(word, 0x20) | equal(b'"') | equal(b'\\') == 0
+    below(word, 0x20) | equal(b'"') | equal(b'\\')
 }
 
 /// Encoding strings and numbers into a `Vec` cannot fail.

@@ -52,6 +52,13 @@ impl Map {
         Self(EcoVec::with_capacity(members))
     }
 
+    /// Returns an object with members that are sorted by key, without duplicates.
+    pub(crate) fn from_sorted(members: impl ExactSizeIterator<Item = (Text, Value)>) -> Self {
+        let mut map = Self::with_capacity(members.len());
+        map.0.extend(members);
+        map
+    }
+
     /// Inserts a member that is absent.
     fn add(&mut self, at: usize, key: Text, value: Value) {
         // `EcoVec` starts with one item and doubles, which is one allocation too many for most objects.

@@ -8,7 +8,7 @@ use std::io;
 
 use super::{MAX_OPERATIONS, PatchError, json_type};
 use crate::json::{List, Map, Value};
-use crate::schema;
+use crate::schema::ParseError;
 
 /// The maximum number of bytes that all `copy` operations of a patch may add. Without it, each `copy` could double a value.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
@@ -28,7 +28,7 @@ struct Operation {
 /// The result of an operation. The error is the reason only: all failures have the same status code.
 type Applied<T = ()> = Result<T, String>;
 
-pub(super) fn apply(current: &Value, patch: &[u8]) -> Result<Value, PatchError> {
+pub(super) fn apply(current: &Value, patch: Result<Value, &ParseError>) -> Result<Value, PatchError> {
     let operations = decode(patch)
         .map_err(|reason| PatchError::NotDecodable(format!("error decoding patch: {reason}")))?;
     if operations.len() > MAX_OPERATIONS {
@@ -58,8 +58,8 @@ pub(super) fn unknown_members(patch: &Value) -> Vec<String> {
         .collect()
 }
 
-fn decode(patch: &[u8]) -> Result<Vec<Operation>, String> {
-    match schema::parse(patch).map_err(|error| error.to_string())?.value {
+fn decode(patch: Result<Value, &ParseError>) -> Result<Vec<Operation>, String> {
+    match patch.map_err(ToString::to_string)? {
         Value::Null => Ok(Vec::new()),
         Value::Array(items) => items.into_iter().map(Operation::decode).collect(),
         other => Err(format!(

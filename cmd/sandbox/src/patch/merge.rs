@@ -5,8 +5,9 @@
 
 use super::{PatchError, read_object};
 use crate::json::{Map, Value};
+use crate::schema::ParseError;
 
-pub(super) fn apply(current: &Value, patch: &[u8]) -> Result<Value, PatchError> {
+pub(super) fn apply(current: &Value, patch: Result<Value, &ParseError>) -> Result<Value, PatchError> {
     let Some(patch) = read_object(patch, "error decoding patch: ")? else {
         return Err(PatchError::NotDecodable("Invalid JSON Patch".to_owned()));
     };

@@ -1,6 +1,6 @@
 //! The patch formats of the API: JSON patch, JSON merge patch and strategic merge patch.
 //!
-//! [`apply`] is a pure function from the current object and the request body to the patched object. It does not validate
+//! [`Patch::apply`] is a pure function from the current object and the request body to the patched object. It does not validate
 //! the result: the caller conforms, defaults and validates it like the body of any other write. The result never nests
 //! deeper than the limit of the parser, so later functions may recurse.
 
@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use crate::field::json_type;
 use crate::json::{Map, Value};
-use crate::schema::{self, TypeRef};
+use crate::schema::{self, ParseError, Parsed, TypeRef};
 
 /// The maximum number of operations in a JSON patch.
 pub const MAX_OPERATIONS: usize = 10_000;
@@ -80,52 +80,64 @@ impl PatchType {
     }
 }
 
-/// Applies a patch to an object. `schema` is the schema of its kind, or `None` for custom resources.
-pub fn apply(
+/// The body of a patch. It may be applied more than once.
+pub struct Patch {
     kind: PatchType,
-    current: &Value,
-    patch: &[u8],
-    schema: Option<TypeRef>,
-) -> Result<Value, PatchError> {
-    match (kind, schema) {
-        (PatchType::Json, _) => json::apply(current, patch),
-        (PatchType::Merge, _) => merge::apply(current, patch),
-        (PatchType::Strategic, Some(schema)) => strategic::apply(current, patch, schema),
-        (PatchType::Apply, Some(_)) => Err(PatchError::UnsupportedMediaType(BUILTIN)),
-        (PatchType::Strategic | PatchType::Apply, None) => Err(PatchError::UnsupportedMediaType(CUSTOM)),
+    parsed: Result<Parsed, ParseError>,
+}
+
+// === impl Patch ===
+
+impl Patch {
+    /// Parses a body. [`apply`](Self::apply) reports its errors.
+    #[must_use]
+    pub fn new(kind: PatchType, body: &[u8]) -> Self {
+        Self {
+            kind,
+            parsed: schema::parse(body),
+        }
+    }
+
+    /// Applies the patch to an object. `schema` is the schema of its kind, or `None` for custom resources.
+    pub fn apply(&self, current: &Value, schema: Option<TypeRef>) -> Result<Value, PatchError> {
+        let patch = || self.parsed.as_ref().map(|parsed| parsed.value.clone());
+        match (self.kind, schema) {
+            (PatchType::Json, _) => json::apply(current, patch()),
+            (PatchType::Merge, _) => merge::apply(current, patch()),
+            (PatchType::Strategic, Some(schema)) => strategic::apply(current, patch(), schema),
+            (PatchType::Apply, Some(_)) => Err(PatchError::UnsupportedMediaType(BUILTIN)),
+            (PatchType::Strategic | PatchType::Apply, None) => Err(PatchError::UnsupportedMediaType(CUSTOM)),
+        }
+    }
+
+    /// Returns the strict decoding errors of the patch itself: duplicate keys, and unknown members of JSON patch operations.
+    /// [`schema::conform`] finds unknown fields of the result. Returns no errors if the patch is not valid JSON.
+    #[must_use]
+    pub fn strict_errors(&self) -> Vec<String> {
+        let Ok(parsed) = &self.parsed else {
+            return Vec::new();
+        };
+        let duplicates = parsed.duplicates.iter();
+        match self.kind {
+            PatchType::Json => duplicates
+                .map(|path| format!("json patch duplicate field {path:?}"))
+                .chain(
+                    json::unknown_members(&parsed.value)
+                        .into_iter()
+                        .map(|path| format!("json patch unknown field {path:?}")),
+                )
+                .collect(),
+            _ => duplicates
+                .map(|path| format!("duplicate field {path:?}"))
+                .collect(),
+        }
     }
 }
 
-/// Returns the strict decoding errors of the patch itself: duplicate keys, and unknown members of JSON patch operations.
-/// [`schema::conform`] finds unknown fields of the result. Returns no errors if the patch is not valid JSON.
-#[must_use]
-pub fn strict_errors(kind: PatchType, patch: &[u8]) -> Vec<String> {
-    let Ok(parsed) = schema::parse(patch) else {
-        return Vec::new();
-    };
-    let duplicates = parsed.duplicates.iter();
-    match kind {
-        PatchType::Json => duplicates
-            .map(|path| format!("json patch duplicate field {path:?}"))
-            .chain(
-                json::unknown_members(&parsed.value)
-                    .into_iter()
-                    .map(|path| format!("json patch unknown field {path:?}")),
-            )
-            .collect(),
-        _ => duplicates
-            .map(|path| format!("duplicate field {path:?}"))
-            .collect(),
-    }
-}
-
-/// Parses a patch that must be an object. Returns `None` for `null`, which the formats treat differently.
-fn read_object(patch: &[u8], before: &str) -> Result<Option<Map>, PatchError> {
+/// Returns a parsed patch that must be an object. Returns `None` for `null`, which the formats treat differently.
+fn read_object(patch: Result<Value, &ParseError>, before: &str) -> Result<Option<Map>, PatchError> {
     let fail = |error: &str| PatchError::NotDecodable(format!("{before}{error}"));
-    match schema::parse(patch)
-        .map_err(|error| fail(&error.to_string()))?
-        .value
-    {
+    match patch.map_err(|error| fail(&error.to_string()))? {
         Value::Object(map) => Ok(Some(map)),
         Value::Null => Ok(None),
         other => Err(fail(&format!("expected object, found {}", json_type(&other)))),

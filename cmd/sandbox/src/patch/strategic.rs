@@ -15,7 +15,7 @@ use super::merge::prune;
 use super::merge_keys::{Rule, rule};
 use super::{PatchError, json_type, read_object};
 use crate::json::{List, Map, Text, Value};
-use crate::schema::{Type, TypeRef};
+use crate::schema::{ParseError, Type, TypeRef};
 
 pub(super) const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -33,7 +33,11 @@ pub(super) enum Shape {
     Opaque,
 }
 
-pub(super) fn apply(current: &Value, patch: &[u8], schema: TypeRef) -> Result<Value, PatchError> {
+pub(super) fn apply(
+    current: &Value,
+    patch: Result<Value, &ParseError>,
+    schema: TypeRef,
+) -> Result<Value, PatchError> {
     let patch = read_object(patch, "")?.unwrap_or_default();
     let current = match current {
         Value::Object(map) => map.clone(),

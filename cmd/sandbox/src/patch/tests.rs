@@ -2,12 +2,12 @@
 
 mod properties;
 
-use super::{MAX_OPERATIONS, PatchError, PatchType, apply, strict_errors};
+use super::{MAX_OPERATIONS, Patch, PatchError, PatchType};
 use crate::json::{Value, json};
 use crate::schema;
 
 fn json_patch(current: &Value, patch: &Value) -> Result<Value, PatchError> {
-    apply(PatchType::Json, current, patch.to_string().as_bytes(), None)
+    Patch::new(PatchType::Json, patch.to_string().as_bytes()).apply(current, None)
 }
 
 fn code(error: &PatchError) -> u16 {
@@ -37,7 +37,7 @@ fn patches_match_api_server() {
             ">" => patch = rest,
             "<" => {
                 let found = PatchType::from_content_type(content_type)
-                    .and_then(|kind| apply(kind, &current, patch.as_bytes(), schema));
+                    .and_then(|kind| Patch::new(kind, patch.as_bytes()).apply(&current, schema));
                 let case = format!("line {}: {content_type} {patch}", n + 1);
                 match (found, serde_json::from_str::<Value>(rest)) {
                     (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{case}"),
@@ -58,7 +58,7 @@ fn patches_match_api_server() {
 fn strict_decoding_reports_duplicate_and_unknown_members() {
     let json = br#"[{"op":"test","op":"test","zork":1,"value":{"a":1,"a":1}}]"#;
     assert_eq!(
-        strict_errors(PatchType::Json, json),
+        Patch::new(PatchType::Json, json).strict_errors(),
         [
             r#"json patch duplicate field "[0].op""#,
             r#"json patch duplicate field "[0].value.a""#,
@@ -66,10 +66,10 @@ fn strict_decoding_reports_duplicate_and_unknown_members() {
         ]
     );
     assert_eq!(
-        strict_errors(PatchType::Merge, br#"{"data":{"z":1,"z":2}}"#),
+        Patch::new(PatchType::Merge, br#"{"data":{"z":1,"z":2}}"#).strict_errors(),
         [r#"duplicate field "data.z""#]
     );
-    assert!(strict_errors(PatchType::Strategic, b"{").is_empty());
+    assert!(Patch::new(PatchType::Strategic, b"{").strict_errors().is_empty());
 }
 
 #[test]

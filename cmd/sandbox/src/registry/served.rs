@@ -2,10 +2,10 @@
 //!
 //! The API server uses objects of built-in kinds itself, whether they are served or not: see [`registry::built_in`].
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::discovery::Documents;
+use crate::json::Lookup;
 use crate::registry;
 use crate::resource::Resource;
 
@@ -13,7 +13,8 @@ use crate::resource::Resource;
 #[derive(Debug, Clone)]
 pub struct ServedResources {
     resources: Arc<Vec<Arc<Resource>>>,
-    by_path: Arc<BTreeMap<String, Arc<Resource>>>,
+    /// By plural name.
+    by_name: Arc<Lookup<Vec<Arc<Resource>>, String>>,
     stored: Arc<Vec<Arc<Resource>>>,
     documents: Arc<Documents>,
 }
@@ -38,13 +39,14 @@ impl ServedResources {
     }
 
     fn of(resources: Vec<Arc<Resource>>, stored: Vec<Arc<Resource>>, documents: Documents) -> Self {
-        let by_path = resources
-            .iter()
-            .map(|r| (path(&r.group, &r.version, &r.plural), r.clone()))
-            .collect();
+        let mut by_name: Lookup<Vec<_>, String> = Lookup::default();
+        for resource in &resources {
+            let others = by_name.entry(resource.plural.clone()).or_default();
+            others.push(resource.clone());
+        }
         Self {
             resources: Arc::new(resources),
-            by_path: Arc::new(by_path),
+            by_name: Arc::new(by_name),
             stored: Arc::new(stored),
             documents: Arc::new(documents),
         }
@@ -79,7 +81,9 @@ impl ServedResources {
     /// The resource at a path.
     #[must_use]
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        self.by_path.get(&path(group, version, plural)).cloned()
+        let mut found = self.by_name.get(plural)?.iter();
+        // A custom resource takes precedence.
+        found.rfind(|r| r.group == group && r.version == version).cloned()
     }
 
     /// All of them, built-in ones first.
@@ -93,8 +97,4 @@ impl ServedResources {
     pub fn stored(&self) -> &[Arc<Resource>] {
         &self.stored
     }
-}
-
-fn path(group: &str, version: &str, plural: &str) -> String {
-    [group, version, plural].join("/")
 }

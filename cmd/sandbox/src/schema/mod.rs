@@ -23,7 +23,7 @@ use crate::generated;
 use crate::json::Lookup;
 
 pub use conform::{DecodeError, conform, conform_changed, conform_merged};
-pub use parse::{Parsed, parse};
+pub use parse::{ParseError, Parsed, parse};
 pub(crate) use path::Path;
 
 /// The schema of a built-in kind; `None` for anything else, custom resources first of all.

@@ -3,6 +3,7 @@
 //! The last of two equal keys wins, as everywhere in the API; which ones there were is for the caller to refuse, to warn
 //! about or to ignore. Nesting is bounded by the parser (127 levels), so that walks over a parsed value may recurse.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -28,12 +29,15 @@ pub struct ParseError(String);
 /// Reads a body.
 pub fn parse(body: &[u8]) -> Result<Parsed, ParseError> {
     // Invalid UTF-8 becomes replacement characters, as on a real server.
-    let text = String::from_utf8_lossy(body);
-    let mut duplicates = Reported::default();
+    let text = match std::str::from_utf8(body) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(body),
+    };
+    let mut reading = Reading::default();
     let mut deserializer = serde_json::Deserializer::from_str(&text);
     let seed = Seed {
         path: &Path::Root,
-        duplicates: &mut duplicates,
+        reading: &mut reading,
     };
     let value = seed
         .deserialize(&mut deserializer)
@@ -41,13 +45,22 @@ pub fn parse(body: &[u8]) -> Result<Parsed, ParseError> {
         .map_err(|error| ParseError(error.to_string()))?;
     Ok(Parsed {
         value,
-        duplicates: duplicates.into_vec(),
+        duplicates: reading.duplicates.into_vec(),
     })
+}
+
+/// The state of reading a body.
+#[derive(Default)]
+struct Reading {
+    duplicates: Reported,
+    /// The members of the open objects and the items of the open lists: a closed one takes as much memory as it needs.
+    members: Vec<(Text, Value)>,
+    items: Vec<Value>,
 }
 
 struct Seed<'a> {
     path: &'a Path<'a>,
-    duplicates: &'a mut Reported,
+    reading: &'a mut Reading,
 }
 
 impl<'de> DeserializeSeed<'de> for Seed<'_> {
@@ -90,35 +103,46 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut items = List::new();
+        let Self { path, reading } = self;
+        let start = reading.items.len();
         loop {
-            let path = self.path.index(items.len());
-            let seed = Seed {
-                path: &path,
-                duplicates: self.duplicates,
-            };
-            match access.next_element_seed(seed)? {
-                Some(item) => items.push(item),
-                None => return Ok(Value::Array(items)),
+            let path = path.index(reading.items.len() - start);
+            match access.next_element_seed(Seed { path: &path, reading })? {
+                Some(item) => reading.items.push(item),
+                None => break,
             }
         }
+        let mut items = List::with_capacity(reading.items.len() - start);
+        items.extend(reading.items.drain(start..));
+        Ok(Value::Array(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
+        let Self { path, reading } = self;
+        let start = reading.members.len();
+        let mut is_sorted = true;
         while let Some(key) = access.next_key_seed(Key)? {
-            let path = self.path.key(&key);
-            if map.contains_key(&key) {
-                self.duplicates.add(&path);
+            let path = path.key(&key);
+            let before = reading.members.get(start..).unwrap_or_default();
+            // Most bodies are sorted.
+            let follows = before.last().is_none_or(|(last, _)| *last < key);
+            let present = before.iter().position(|(other, _)| !follows && *other == key);
+            if present.is_some() {
+                reading.duplicates.add(&path);
             }
-            let seed = Seed {
-                path: &path,
-                duplicates: self.duplicates,
-            };
-            let value = access.next_value_seed(seed)?;
-            map.insert(key, value);
+            let value = access.next_value_seed(Seed { path: &path, reading })?;
+            match present.and_then(|at| reading.members.get_mut(start + at)) {
+                Some((_, present)) => *present = value,
+                None => reading.members.push((key, value)),
+            }
+            is_sorted &= follows;
         }
-        Ok(Value::Object(map))
+        let members = reading.members.drain(start..);
+        Ok(Value::Object(if is_sorted {
+            Map::from_sorted(members)
+        } else {
+            members.collect()
+        }))
     }
 }
 
@@ -149,7 +173,7 @@ impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let seed = Seed {
             path: &Path::Root,
-            duplicates: &mut Reported::default(),
+            reading: &mut Reading::default(),
         };
         seed.deserialize(deserializer)
     }

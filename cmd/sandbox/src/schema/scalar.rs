@@ -1,5 +1,7 @@
 //! Scalars: check of the type, and conversion to the canonical form.
 
+use std::borrow::Cow;
+
 use base64::alphabet::STANDARD;
 use base64::engine::{Engine, GeneralPurpose, GeneralPurposeConfig};
 
@@ -98,19 +100,24 @@ pub(super) fn round_resource(value: &mut Value) {
     }
 }
 
-fn canonical(value: &mut Value, read: impl Fn(&str) -> Result<String, String>) -> Result<(), Wrong> {
+fn canonical(
+    value: &mut Value,
+    read: impl FnOnce(&str) -> Result<Cow<'_, str>, String>,
+) -> Result<(), Wrong> {
     let Value::String(text) = value else {
         return Err(OTHER_TYPE);
     };
-    *text = read(text).map_err(Wrong::Text)?.into();
+    if let Cow::Owned(other) = read(text).map_err(Wrong::Text)? {
+        *text = other.into();
+    }
     Ok(())
 }
 
 /// Line breaks inside are allowed, and dropped.
-fn bytes(text: &str) -> Result<String, String> {
+fn bytes(text: &str) -> Result<Cow<'_, str>, String> {
     let joined: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let bytes = BASE64
         .decode(&joined)
         .map_err(|error| format!("invalid base64: {error}"))?;
-    Ok(BASE64.encode(bytes))
+    Ok(BASE64.encode(bytes).into())
 }

@@ -11,6 +11,7 @@ use crate::discovery::Document;
 use crate::endpoints::negotiate;
 use crate::endpoints::negotiate::ResponseKind;
 use crate::endpoints::request::Query;
+use crate::env::Env;
 use crate::json::Value;
 use crate::registry::served::ServedResources;
 use crate::service::body;
@@ -26,7 +27,7 @@ pub(super) fn answer<B>(
     path: &str,
     query: &Query,
     request: &Request<B>,
-    now: Timestamp,
+    env: &Env,
 ) -> Option<Response<ResponseBody>> {
     // Other documents than those of OpenAPI have at most three segments.
     if path.splitn(5, '/').nth(4).is_some_and(|rest| !rest.is_empty()) && !path.starts_with("/openapi/") {
@@ -53,7 +54,7 @@ pub(super) fn answer<B>(
                 _ => None,
             };
             match document {
-                Some(document) => openapi_v3(headers, accepted, path, query, &document, now),
+                Some(document) => openapi_v3(headers, accepted, path, query, &document, env.now()),
                 None => empty(StatusCode::NOT_FOUND),
             }
         }

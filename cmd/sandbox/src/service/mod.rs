@@ -128,6 +128,9 @@ async fn collect<B>(body: B, limit: usize) -> Result<Bytes, ApiError>
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
     let mut body = pin!(body);
     match Limited::new(body.as_mut(), limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),

@@ -43,7 +43,7 @@ impl ApiService {
             return answer;
         }
         let registry = self.api.registry();
-        if let Some(answer) = documents::answer(&registry, &path, &query, &request, self.api.env.now()) {
+        if let Some(answer) = documents::answer(&registry, &path, &query, &request, &self.api.env) {
             return answer;
         }
         self.resource(&registry, &path, query, user, request)
@@ -66,16 +66,18 @@ impl ApiService {
         let group = path
             .strip_prefix("/apis/")
             .map(|rest| rest.split('/').next().unwrap_or_default());
-        if !(path.starts_with("/api/") || group.is_some_and(known_group)) {
-            return Ok(body::text(404, NO_PAGE));
-        }
+        let is_known = || path.starts_with("/api/") || group.is_some_and(known_group);
         let decoded = request::decoded(path);
         let target = decoded
             .as_deref()
             .and_then(Target::parse)
             .map(as_binding_of_a_pod);
-        let Some((target, res)) = target.and_then(|target| find(registry, &target).map(|res| (target, res)))
-        else {
+        let found = target.and_then(|target| find(registry, &target).map(|res| (target, res)));
+        // The group of a resource is known, unless its text in the path is encoded.
+        if (found.is_none() || path.contains('%')) && !is_known() {
+            return Ok(body::text(404, NO_PAGE));
+        }
+        let Some((target, res)) = found else {
             // Groups of custom resources are served by another part of the real server, with words of its own.
             let custom = registry
                 .all()
@@ -109,7 +111,7 @@ impl ApiService {
         };
         let view = negotiate::accept(header(ACCEPT).as_deref(), response_kind)
             .map_err(|e| not_acceptable(&res, e))?;
-        let form = Form::new(res.clone(), view, &query, self.api.env.now())?;
+        let form = Form::new(res.clone(), view, &query, &self.api.env)?;
         let call = Call {
             res,
             namespace: target.namespace.unwrap_or_default().to_owned(),

@@ -6,8 +6,7 @@ use serde::Deserialize;
 
 use crate::admission::webhook::configuration::Version;
 use crate::json::{Value, json};
-use crate::patch;
-use crate::patch::{PatchError, PatchType};
+use crate::patch::{Patch, PatchError, PatchType};
 use crate::status::ApiError;
 
 /// The response of a webhook.
@@ -159,7 +158,7 @@ impl ReviewResponse {
                 self.patch_type
             )));
         }
-        match patch::apply(PatchType::Json, object, &self.patch, None) {
+        match Patch::new(PatchType::Json, &self.patch).apply(object, None) {
             Ok(changed) => Ok(Some(changed)),
             Err(PatchError::NotDecodable(why)) => Err(undecodable(why)),
             Err(PatchError::NotApplicable(why)) => Err(ResponseError::Change(ApiError::internal(why))),

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::super::{PatchError, PatchType, apply};
+use super::super::{Patch, PatchError, PatchType};
 use super::json_patch;
 use crate::json::{Value, json};
 use crate::schema;
 
 fn merge_patch(current: &Value, patch: &Value) -> Result<Value, PatchError> {
-    apply(PatchType::Merge, current, patch.to_string().as_bytes(), None)
+    Patch::new(PatchType::Merge, patch.to_string().as_bytes()).apply(current, None)
 }
 
 /// Generates small objects over few keys, so that patches match. Lists contain no nulls: there the server deviates from
@@ -66,7 +66,7 @@ proptest! {
     fn empty_strategic_patch_is_no_op(pod in value()) {
         let schema = schema::builtin("apps/v1", "Deployment");
         let current = json!({"metadata": {"finalizers": ["x/a", "x/b"]}, "spec": {"template": {"spec": pod}}});
-        prop_assert_eq!(apply(PatchType::Strategic, &current, b"{}", schema), Ok(current));
+        prop_assert_eq!(Patch::new(PatchType::Strategic, b"{}").apply(&current, schema), Ok(current));
     }
 
     /// A strategic merge patch without merging lists and directives is a merge patch.
@@ -75,7 +75,7 @@ proptest! {
         prop_assume!(current.is_object() && patch.is_object());
         let (current, patch) = (json!({"metadata": {"labels": current}}), json!({"metadata": {"labels": patch}}));
         let schema = schema::builtin("v1", "ConfigMap");
-        match apply(PatchType::Strategic, &current, patch.to_string().as_bytes(), schema) {
+        match Patch::new(PatchType::Strategic, patch.to_string().as_bytes()).apply(&current, schema) {
             Ok(patched) => prop_assert_eq!(Ok(patched), merge_patch(&current, &patch)),
             Err(error) => prop_assert!(error.to_string().contains("data type is not struct"), "{}", error),
         }
@@ -93,7 +93,7 @@ proptest! {
         }
         let schema = schema::builtin("v1", "Pod");
         let (current, patch) = (json!({"spec": {"containers": items(&old)}}), json!({"spec": {"containers": items(&new)}}));
-        let patched = apply(PatchType::Strategic, &current, patch.to_string().as_bytes(), schema).expect("patched");
+        let patched = Patch::new(PatchType::Strategic, patch.to_string().as_bytes()).apply(&current, schema).expect("patched");
         let containers = patched["spec"]["containers"].as_array().into_iter().flatten();
         let found: Vec<u8> = containers.filter_map(|item| item["name"].as_str()?.parse().ok()).collect();
         let all: BTreeSet<u8> = old.iter().chain(&new).copied().collect();

@@ -24,7 +24,7 @@ use std::sync::LazyLock;
 
 use crate::field::{FieldError, Report as _};
 use crate::generated;
-use crate::json::{self, Map, Value};
+use crate::json::{self, Lookup, Map, Value};
 use crate::resource::Resource;
 use crate::schema::{self, Path, TypeRef};
 use check::Check;
@@ -40,8 +40,11 @@ struct Types {
 }
 
 struct Type {
-    /// The fields with rules, and those whose types have rules.
+    /// The fields with rules, and those whose types have rules, sorted by name.
     fields: Vec<Field>,
+    by_name: Lookup<usize>,
+    /// The fields with rules that apply to an absent field.
+    rules_of_absent: Vec<usize>,
     default: Option<Default>,
     validate: Option<Validate>,
 }
@@ -170,33 +173,43 @@ impl Types {
 
     fn validate(&self, ty: usize, object: &Value, path: &Path<'_>, walk: &mut Walk<'_>) {
         let Some(ty) = self.types.get(ty) else { return };
-        // Fields and members are both sorted by name.
-        let mut members = object.as_object().into_iter().flatten().peekable();
-        for field in &ty.fields {
-            if matches!(path, Path::Root) && field.name == "status" {
-                continue;
+        let mut run = |at: usize, value: &Value| {
+            let Some(field) = ty.fields.get(at) else { return };
+            if !(matches!(path, Path::Root) && field.name == "status") {
+                self.validate_member(field, value, &path.key(field.name), walk);
             }
-            while members.next_if(|(name, _)| name.as_str() < field.name).is_some() {}
-            let member = members.next_if(|(name, _)| name.as_str() == field.name);
-            let value = member.map_or(&Value::Null, |(_, value)| value);
-            let path = path.key(field.name);
-            let unset = field.is_unset(value);
-            let required_by_type = field.required == Required::ByType && !walk.of_status;
-            let scalar = matches!(field.shape, Shape::Scalar);
-            if unset && (field.required == Required::Always || (required_by_type && scalar)) {
-                walk.errors.required(&path, "");
-            }
-            for (check, applies) in &field.checks {
-                if !unset || *applies == AppliesTo::AllFields {
-                    check.run(value, &path, walk.errors);
+        };
+        // Fields and members are both sorted by name, and errors have the order of the fields.
+        let mut absent = ty.rules_of_absent.iter().copied().peekable();
+        for (name, value) in object.as_object().into_iter().flatten() {
+            if let Some(&at) = ty.by_name.get(name.as_str()) {
+                while let Some(before) = absent.next_if(|absent| *absent < at) {
+                    run(before, &Value::Null);
                 }
-            }
-            if !value.is_null() || required_by_type {
-                self.validate_field(&field.shape, value, &path, walk);
+                absent.next_if_eq(&at);
+                run(at, value);
             }
         }
+        absent.for_each(|at| run(at, &Value::Null));
         if let Some(validate) = ty.validate {
             validate(object, path, walk.errors);
+        }
+    }
+
+    fn validate_member(&self, field: &Field, value: &Value, path: &Path<'_>, walk: &mut Walk<'_>) {
+        let unset = field.is_unset(value);
+        let required_by_type = field.required == Required::ByType && !walk.of_status;
+        let scalar = matches!(field.shape, Shape::Scalar);
+        if unset && (field.required == Required::Always || (required_by_type && scalar)) {
+            walk.errors.required(path, "");
+        }
+        for (check, applies) in &field.checks {
+            if !unset || *applies == AppliesTo::AllFields {
+                check.run(value, path, walk.errors);
+            }
+        }
+        if !value.is_null() || required_by_type {
+            self.validate_field(&field.shape, value, path, walk);
         }
     }
 
@@ -230,6 +243,8 @@ fn compile() -> Types {
             });
             Type {
                 fields: fields.collect(),
+                by_name: Lookup::default(),
+                rules_of_absent: Vec::new(),
                 default: hooks::default_of(name),
                 validate: hooks::validate_of(name),
             }
@@ -247,6 +262,10 @@ fn compile() -> Types {
         for field in &mut ty.fields {
             field.has_defaults = field.has_own_default() || field.shape.is_in(&has_defaults);
         }
+        let fields = ty.fields.iter().enumerate();
+        ty.by_name = fields.clone().map(|(at, field)| (field.name, at)).collect();
+        let of_absent = fields.filter(|(_, field)| field.has_rules_of_absent());
+        ty.rules_of_absent = of_absent.map(|(at, _)| at).collect();
     }
     Types { types }
 }
@@ -279,6 +298,11 @@ impl Shape {
 impl Field {
     fn has_own_default(&self) -> bool {
         self.default.is_some() || self.shown_object
+    }
+
+    fn has_rules_of_absent(&self) -> bool {
+        let of_all = |(_, applies): &(Check, AppliesTo)| *applies == AppliesTo::AllFields;
+        self.required != Required::No || self.checks.iter().any(of_all)
     }
 
     fn has_rules(&self) -> bool {
