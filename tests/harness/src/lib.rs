@@ -20,6 +20,7 @@ pub mod audit;
 pub mod certs;
 pub mod cluster;
 pub mod dashboards;
+pub mod draw;
 pub mod endpoint;
 pub mod fixtures;
 pub mod kubectl;

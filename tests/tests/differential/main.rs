@@ -8,7 +8,6 @@
 //! [`seeds`] selects the seeds. Without `KUBEBUILDER_ASSETS`, two sandboxes are compared with each other.
 
 mod compare;
-mod draw;
 mod kinds;
 mod sequence;
 mod side;

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 
-use crate::draw::Draw;
+use coxswain_harness::draw::Draw;
 use crate::kinds::{Kind, Place, places};
 use crate::step::{Edit, Step, Verb};
 

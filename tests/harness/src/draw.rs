@@ -4,6 +4,7 @@
 pub struct Draw(u64);
 
 impl Draw {
+    /// Returns the generator of a seed.
     pub fn new(seed: u64) -> Self {
         // Consecutive seeds must not draw similar numbers.
         let mut draw = Self(seed);
@@ -18,23 +19,23 @@ impl Draw {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, which must not be zero.
+    /// Returns a number below `end`, which must not be zero.
     pub fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(u64::MAX);
         usize::try_from(self.next() % end).unwrap_or_default()
     }
 
-    /// True once in `times`.
+    /// Returns true once in `times`.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One element of a non-empty list.
+    /// Returns one element of a non-empty list.
     pub fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 
-    /// One element of a weighted list.
+    /// Returns one element of a weighted list.
     pub fn weighed<'a, T>(&mut self, of: &'a [(usize, T)]) -> &'a T {
         let mut at = self.below(of.iter().map(|(weight, _)| weight).sum());
         for (weight, one) in of {

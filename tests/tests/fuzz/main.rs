@@ -1,0 +1,58 @@
+//! Fuzzing of decoders, patches, selectors, configuration, endpoints and reviews, on the stable toolchain.
+//!
+//! A target draws inputs from a seed: it changes valid inputs of a corpus ([`mutate`]), runs the product on each, and checks a
+//! property. An input fails if the product panics, also if it catches the panic, if the property does not hold, or if the
+//! allocated bytes exceed a bound that depends on the length of the input. A failed input is shrunk and shown with the
+//! command that replays it.
+//!
+//! ```console
+//! $ cargo test -p coxswain-tests --test fuzz                                    # about a minute
+//! $ COXSWAIN_SEED=5 cargo test -p coxswain-tests --test fuzz sandbox::requests  # one seed of one target
+//! $ COXSWAIN_SEEDS=1000 cargo test -p coxswain-tests --test fuzz                # longer
+//! ```
+
+mod client;
+mod config;
+mod engine;
+mod https;
+mod mutate;
+mod sandbox;
+mod values;
+
+use std::process::ExitCode;
+
+use coxswain_harness::time;
+use engine::{Input, Target};
+use libtest_mimic::{Arguments, Trial};
+
+const TARGETS: [Target; 10] = [
+    sandbox::requests::TARGET,
+    sandbox::definitions::TARGET,
+    client::caches::TARGET,
+    client::election::TARGET,
+    client::answers::TARGET,
+    values::TARGET,
+    config::TARGET,
+    https::endpoints::TARGET,
+    https::admission::TARGET,
+    https::conversion::TARGET,
+];
+
+fn main() -> ExitCode {
+    engine::start();
+    let trial = |target: &'static Target| {
+        Trial::test(target.name, move || engine::run(target).map_err(Into::into))
+    };
+    let start = time::now();
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), TARGETS.iter().map(trial).collect());
+    let (targets, inputs) = (conclusion.num_passed + conclusion.num_failed, engine::inputs());
+    let length = start.elapsed().as_secs_f64();
+    println!("fuzz: {inputs} inputs of {targets} targets in {length:.1} s");
+    conclusion.exit_code()
+}
+
+/// Returns a runtime on this thread, with a paused clock.
+fn paused() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().start_paused(true).build().expect("a runtime")
+}
