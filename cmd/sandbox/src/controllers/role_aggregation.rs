@@ -37,7 +37,13 @@ impl Api {
             let _ = self.mutate(res, "", &name, false, |role| {
                 if role["aggregationRule"].is_object() {
                     let rules = self.gathered_rules(&name, role);
-                    if role["rules"].as_array().unwrap_or_default() != rules {
+                    if role["rules"].as_array().unwrap_or_default() == rules {
+                        return Ok(());
+                    }
+                    if rules.is_empty() {
+                        // As decoded from a body.
+                        role.as_object_mut().map(|role| role.remove("rules"));
+                    } else {
                         meta::set_path(role, "rules", rules.into());
                     }
                 }

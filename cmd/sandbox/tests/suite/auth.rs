@@ -7,7 +7,7 @@ use coxswain_sandbox::{ApiService, Authorization, Sandbox};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::{MAPS, builder, delete, get, names, patch, post, send_with};
+use crate::client::{MAPS, builder, delete, get, names, patch, post, put, send_with};
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
@@ -224,4 +224,18 @@ async fn audit_records_requests_and_not_reviews() {
             "admin create authorization.k8s.io|subjectaccessreviews|||  true".to_owned(),
         ]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn role_that_aggregates_nothing_is_unchanged_by_put() {
+    let api_service = sandbox(Authorization::Rbac).service();
+    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    let aggregation = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
+    let role = json!({"metadata": {"name": "sum"}, "rules": rules, "aggregationRule": aggregation});
+    assert_eq!(post(&api_service, ROLES, &role).await.0, 201);
+    let path = format!("{ROLES}/sum");
+    let (_, stored) = get(&api_service, &path).await;
+    assert!(stored["rules"].is_null(), "{stored}");
+    let (status, written) = put(&api_service, &path, &stored).await;
+    assert_eq!((status, written), (200, stored));
 }
