@@ -96,6 +96,16 @@ impl Value {
     variant!(is_array, as_array, Array, [Self]);
     variant!(is_object, as_object, Object, Map);
 
+    /// Returns the number of nested lists and objects, 0 for a scalar. Recurses once per level.
+    pub fn depth(&self) -> usize {
+        let deepest = match self {
+            Self::Array(items) => items.iter().map(Self::depth).max(),
+            Self::Object(map) => map.values().map(Self::depth).max(),
+            _ => return 0,
+        };
+        1 + deepest.unwrap_or(0)
+    }
+
     /// Reports whether the value is `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {

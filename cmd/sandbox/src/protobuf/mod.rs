@@ -20,6 +20,9 @@ pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
 /// The prefix of every body.
 const MAGIC: &[u8] = b"k8s\0";
+/// The depth limit of the JSON parser. Without it, nested schemas of a CRD could overflow the stack.
+const MAX_DEPTH: usize = 127;
+const TOO_DEEP: ProtobufError = ProtobufError::Malformed("exceeded max depth");
 
 /// The reason why a body could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -81,7 +84,11 @@ pub fn decode(body: &[u8], default: (&str, &str)) -> Result<Value> {
     };
     let unknown = || ProtobufError::Unknown(format!("{api_version} {kind}"));
     let schema = schema.ok_or_else(unknown)?;
-    let mut object = message(schema, raw)?;
+    let mut object = message(schema, raw, MAX_DEPTH)?;
+    // Raw JSON has its own limit.
+    if object.depth() > MAX_DEPTH {
+        return Err(TOO_DEEP);
+    }
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion", api_version.into());
         map.insert("kind", kind.into());
@@ -89,15 +96,16 @@ pub fn decode(body: &[u8], default: (&str, &str)) -> Result<Value> {
     Ok(object)
 }
 
-/// Decodes a message of a schema type.
-fn message(schema: TypeRef, bytes: &[u8]) -> Result<Value> {
+/// Decodes a message of a schema type. `depth` is the number of levels that are left.
+fn message(schema: TypeRef, bytes: &[u8], depth: usize) -> Result<Value> {
     let mut map = Map::new();
-    merge_into(&mut map, schema, schema.short_name(), bytes)?;
+    let depth = depth.checked_sub(1).ok_or(TOO_DEEP)?;
+    merge_into(&mut map, schema, schema.short_name(), bytes, depth)?;
     Ok(Value::Object(map))
 }
 
 /// Merges the fields of a message into an object of a schema type. `numbered` names the table of field numbers.
-fn merge_into(map: &mut Map, schema: TypeRef, numbered: &str, bytes: &[u8]) -> Result<()> {
+fn merge_into(map: &mut Map, schema: TypeRef, numbered: &str, bytes: &[u8], depth: usize) -> Result<()> {
     for field in fields(bytes) {
         let (number, content) = field?;
         let Some(name) = field_name(numbered, number) else {
@@ -105,7 +113,7 @@ fn merge_into(map: &mut Map, schema: TypeRef, numbered: &str, bytes: &[u8]) -> R
         };
         // A struct that is inlined into its parent in JSON.
         if let Some(part) = name.strip_prefix('=') {
-            merge_into(map, schema, part, content.bytes()?)?;
+            merge_into(map, schema, part, content.bytes()?, depth)?;
             continue;
         }
         let ty = &schema
@@ -116,18 +124,18 @@ fn merge_into(map: &mut Map, schema: TypeRef, numbered: &str, bytes: &[u8]) -> R
             Type::List(item) => {
                 let list = map.get_or_insert_with(name, || json!([]));
                 if let Some(list) = list.as_array_mut() {
-                    list.push(value(item, content)?);
+                    list.push(value(item, content, depth)?);
                 }
             }
             Type::Map(item) => {
-                let (key, value) = entry(item, content.bytes()?)?;
+                let (key, value) = entry(item, content.bytes()?, depth)?;
                 let inner = map.get_or_insert_with(name, || json!({}));
                 if let Some(inner) = inner.as_object_mut() {
                     inner.insert(key, value);
                 }
             }
             other => {
-                let value = value(other, content)?;
+                let value = value(other, content, depth)?;
                 if !value.is_null() {
                     map.insert(name.to_owned(), value);
                 }
@@ -137,7 +145,7 @@ fn merge_into(map: &mut Map, schema: TypeRef, numbered: &str, bytes: &[u8]) -> R
     Ok(())
 }
 
-fn entry(item: &Type, bytes: &[u8]) -> Result<(String, Value)> {
+fn entry(item: &Type, bytes: &[u8], depth: usize) -> Result<(String, Value)> {
     // An omitted key or value has its zero value.
     let (mut key, mut content) = (String::new(), Content::Bytes(&[]));
     for field in fields(bytes) {
@@ -147,11 +155,11 @@ fn entry(item: &Type, bytes: &[u8]) -> Result<(String, Value)> {
             _ => {}
         }
     }
-    Ok((key, value(item, content)?))
+    Ok((key, value(item, content, depth)?))
 }
 
 /// Decodes one value. `Null` stands for a value that JSON omits.
-fn value(ty: &Type, content: Content<'_>) -> Result<Value> {
+fn value(ty: &Type, content: Content<'_>, depth: usize) -> Result<Value> {
     Ok(match ty {
         Type::String => utf8(content.bytes()?)?.into(),
         Type::Int32 | Type::Int64 => content.integer()?.into(),
@@ -169,20 +177,20 @@ fn value(ty: &Type, content: Content<'_>) -> Result<Value> {
         }
         Type::IntOrString => int_or_string(content.bytes()?)?,
         Type::Object(_) => match ty.object() {
-            Some(schema) => message(schema, content.bytes()?)?,
+            Some(schema) => message(schema, content.bytes()?, depth)?,
             None => return Err(ProtobufError::Unknown("an unknown type".to_owned())),
         },
         Type::Number => f64::from_bits(content.integer()?.cast_unsigned()).into(),
         // A list inside a map is a message with the items.
         Type::List(item) => {
             let items = fields(content.bytes()?).filter_map(|field| match field {
-                Ok((1, content)) => Some(value(item, content)),
+                Ok((1, content)) => Some(value(item, content, depth)),
                 Ok(_) => None,
                 Err(error) => Some(Err(error)),
             });
             items.collect::<Result<Vec<Value>>>()?.into()
         }
-        Type::OneOf(types) => union(types, content.bytes()?)?,
+        Type::OneOf(types) => union(types, content.bytes()?, depth)?,
         Type::Any => raw(content.bytes()?)?,
         Type::Map(_) => return Err(ProtobufError::Unknown("a map of maps".to_owned())),
     })
@@ -200,7 +208,7 @@ fn raw(bytes: &[u8]) -> Result<Value> {
 }
 
 /// Decodes a union in a CRD schema: each alternative has its own field, and the schema is the first.
-fn union(types: &[Type], bytes: &[u8]) -> Result<Value> {
+fn union(types: &[Type], bytes: &[u8], depth: usize) -> Result<Value> {
     let schema = types.iter().find(|ty| matches!(ty, Type::Object(_)));
     let list = types.iter().find_map(|ty| match ty {
         Type::List(item) => Some(item),
@@ -210,8 +218,8 @@ fn union(types: &[Type], bytes: &[u8]) -> Result<Value> {
     for field in fields(bytes) {
         match (field?, schema, list) {
             ((1, content), _, None) => allows = content.integer()? != 0,
-            ((2, content), _, Some(item)) => items.push(value(item, content)?),
-            ((1 | 2, content), Some(schema), _) => is = Some(value(schema, content)?),
+            ((2, content), _, Some(item)) => items.push(value(item, content, depth)?),
+            ((1 | 2, content), Some(schema), _) => is = Some(value(schema, content, depth)?),
             _ => {}
         }
     }

@@ -108,6 +108,32 @@ fn reads_crd_schema() {
     );
 }
 
+#[test]
+fn deeply_nested_message_is_rejected() {
+    // The field `not` of a schema is a schema.
+    let nested = |depth: usize| {
+        let (mut headers, mut length) = (Vec::new(), 0);
+        for _ in 0..depth {
+            let header = [varint(28 << 3 | 2), varint(length)].concat();
+            length += header.len() as u64;
+            headers.push(header);
+        }
+        let schema = headers.into_iter().rev().flatten().collect::<Vec<u8>>();
+        let version = part(4, &part(1, &schema));
+        body("apiextensions.k8s.io/v1", "CustomResourceDefinition", &part(2, &part(7, &version)))
+    };
+    assert!(decode(&nested(100), ("", "")).is_ok());
+    for depth in [128, 500_000] {
+        assert_eq!(decode(&nested(depth), ("", "")), Err(TOO_DEEP), "{depth}");
+    }
+    let json = format!("{}{}", "[".repeat(126), "]".repeat(126));
+    let revision = body("apps/v1", "ControllerRevision", &part(2, &part(1, json.as_bytes())));
+    assert!(decode(&revision, ("", "")).is_ok());
+    let json = format!("[{json}]");
+    let revision = body("apps/v1", "ControllerRevision", &part(2, &part(1, json.as_bytes())));
+    assert_eq!(decode(&revision, ("", "")), Err(TOO_DEEP));
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {

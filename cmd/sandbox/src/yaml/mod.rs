@@ -141,7 +141,7 @@ impl Reader {
     fn alias(&mut self, anchor: usize, line: usize) -> Result<(), YamlError> {
         let value = self.anchors.get(&anchor).cloned().unwrap_or_default();
         self.aliased += size(&value);
-        if self.aliased > MAX_ALIASED || depth(&value) + self.open.len() > MAX_DEPTH {
+        if self.aliased > MAX_ALIASED || value.depth() + self.open.len() > MAX_DEPTH {
             return Err(YamlError("yaml: document contains excessive aliasing".to_owned()));
         }
         self.put(value, 0, line, "")
@@ -196,13 +196,4 @@ fn size(value: &Value) -> usize {
         Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),
         _ => 1,
     }
-}
-
-fn depth(value: &Value) -> usize {
-    let deepest = match value {
-        Value::Array(items) => items.iter().map(depth).max(),
-        Value::Object(map) => map.values().map(depth).max(),
-        _ => return 0,
-    };
-    1 + deepest.unwrap_or(0)
 }
