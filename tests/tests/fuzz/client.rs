@@ -14,7 +14,7 @@ use coxswain_harness::draw::Draw;
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::metrics::Registry;
-use coxswain_sandbox::{ApiService, ResponseBody, Sandbox};
+use coxswain_sandbox::{ApiService, ResponseBody};
 use futures_util::stream;
 use http::{Request, Response};
 use http_body::Frame;
@@ -25,7 +25,6 @@ use serde_json::{Value, json};
 use tower_service::Service;
 
 use crate::mutate;
-use crate::sandbox::corpus;
 
 /// An answer: a status code, a Retry-After header, a body, and the lengths of its chunks.
 #[derive(Clone)]
@@ -36,34 +35,36 @@ struct Answer {
     chunks: Vec<u8>,
 }
 
-/// An API server that answers all reads of lists with one answer, all watches with another one, and rejects writes. A healed
-/// one is the sandbox.
+/// An API server that answers all watches with one answer and all other requests with another one.
 #[derive(Clone)]
-struct Server {
-    sandbox: ApiService,
-    state: Arc<Mutex<State>>,
-}
+struct Server(Arc<Mutex<State>>);
 
 struct State {
     list: Answer,
     watch: Answer,
-    is_healed: bool,
+    healed: Option<Healed>,
     requests: usize,
+}
+
+/// A server that works.
+#[derive(Clone)]
+enum Healed {
+    /// Answers lists with these objects, and keeps watches open.
+    List(Answer),
+    Sandbox(ApiService),
 }
 
 /// A server and the environment of a manager.
 struct Fixture {
     env: Env,
     registry: Registry,
-    sandbox: Sandbox,
     server: Server,
     transport: Transport,
     _tasks: TaskSet,
 }
 
-/// Returns a server with the answers of an input, four parts for lists and four for watches, and with the objects of some
-/// resources once it is healed.
-fn fixture(input: &[Vec<u8>], resources: &[&str]) -> Fixture {
+/// Returns a server with the answers of an input, four parts for lists and four for watches.
+fn fixture(input: &[Vec<u8>]) -> Fixture {
     let answer = |parts: &[Vec<u8>]| Answer {
         code: std::str::from_utf8(&parts[0]).ok().and_then(|code| code.parse().ok()).unwrap_or(200),
         retry_after: parts[1].clone(),
@@ -73,23 +74,17 @@ fn fixture(input: &[Vec<u8>], resources: &[&str]) -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
     let registry = Registry::new("fuzz");
-    let sandbox = corpus::builder().objects(corpus::stream(resources)).start().expect("a sandbox");
-    let state = State {
+    let server = Server(Arc::new(Mutex::new(State {
         list: answer(&input[..4]),
         watch: answer(&input[4..8]),
-        is_healed: false,
+        healed: None,
         requests: 0,
-    };
-    let server = Server {
-        sandbox: sandbox.service(),
-        state: Arc::new(Mutex::new(state)),
-    };
+    })));
     let transport = Transport::from_service(server.clone(), "fuzz", "fuzz", &env.clock, &registry);
     Fixture {
         transport: transport.expect("a transport"),
         env,
         registry,
-        sandbox,
         server,
         _tasks: tasks,
     }
@@ -128,8 +123,8 @@ fn status() -> Value {
 }
 
 impl Server {
-    fn heal(&self) {
-        self.state().is_healed = true;
+    fn heal(&self, healed: Healed) {
+        self.state().healed = Some(healed);
     }
 
     fn requests(&self) -> usize {
@@ -137,7 +132,7 @@ impl Server {
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -170,13 +165,17 @@ impl Service<Request<Body>> for Server {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let mut state = self.state();
         state.requests += 1;
-        if state.is_healed {
-            drop(state);
-            return self.sandbox.call(request);
-        }
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-        let answer = if is_watch { &state.watch } else { &state.list };
-        let response = answer.response();
+        let response = match &mut state.healed {
+            Some(Healed::Sandbox(service)) => return service.call(request),
+            Some(Healed::List(_)) if is_watch => {
+                let pending = stream::pending::<Result<Frame<Bytes>, Infallible>>();
+                Response::new(StreamBody::new(pending).boxed_unsync())
+            }
+            Some(Healed::List(list)) => list.response(),
+            None if is_watch => state.watch.response(),
+            None => state.list.response(),
+        };
         Box::pin(async { Ok(response) })
     }
 }

@@ -68,21 +68,47 @@ impl Server {
         }
     }
 
-    /// Sends bytes on a new connection. Returns the bytes that the server has sent before it closes the connection.
+    /// Sends bytes on a new connection. Returns the bytes that the server sends until it closes the connection.
     fn exchange(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
+        self.send(bytes, usize::MAX)
+    }
+
+    /// Sends bytes on a new connection. Closes it when the server has sent nothing for this number of turns of the runtime,
+    /// which also runs the server.
+    fn send(&self, bytes: &[u8], turns: usize) -> Result<Vec<u8>, String> {
         let exchange = async {
             let name = ServerName::try_from("localhost").expect("a name");
             let socket = TcpStream::connect(self.address).await.map_err(|error| error.to_string())?;
             let mut stream = self.connector.connect(name, socket).await.map_err(|error| error.to_string())?;
+            let (mut answer, mut buffer) = (Vec::new(), vec![0; 16 << 10]);
             // The server may close the connection before it has read all.
             let _ = stream.write_all(bytes).await;
+            loop {
+                let read = tokio::select! {
+                    biased;
+                    read = stream.read(&mut buffer) => read.unwrap_or_default(),
+                    () = idle(turns) => 0,
+                };
+                if read == 0 {
+                    break;
+                }
+                answer.extend(&buffer[..read]);
+            }
             let _ = stream.shutdown().await;
-            let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer).await;
             Ok(answer)
         };
         let answer = self.runtime.block_on(time::within(time::ANSWER, exchange));
-        answer.unwrap_or_else(|| Err("connection stays open: the client has closed it".to_owned()))
+        answer.unwrap_or_else(|| Err("connection stays open: the server does not close it".to_owned()))
+    }
+}
+
+async fn idle(turns: usize) {
+    if turns == usize::MAX {
+        std::future::pending::<()>().await;
+    }
+    for _ in 0..turns {
+        tokio::task::yield_now().await;
     }
 }
 

@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use coxswain_harness::time;
 use engine::{Input, Target};
 use libtest_mimic::{Arguments, Trial};
+use tokio::runtime::Runtime;
 
 const TARGETS: [Target; 10] = [
     sandbox::requests::TARGET,
@@ -40,6 +41,8 @@ const TARGETS: [Target; 10] = [
 
 fn main() -> ExitCode {
     engine::start();
+    // The first sandbox of a process decodes the schemas of all kinds, which is not the work of an input.
+    drop(sandbox::corpus::builder().start());
     let trial = |target: &'static Target| {
         Trial::test(target.name, move || engine::run(target).map_err(Into::into))
     };
@@ -51,8 +54,16 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// Returns a runtime on this thread, with a paused clock.
-fn paused() -> tokio::runtime::Runtime {
+/// Returns a new runtime on this thread, with a paused clock.
+fn paused() -> Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all().start_paused(true).build().expect("a runtime")
+}
+
+/// Runs a future on the paused runtime of this thread.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    thread_local! {
+        static RUNTIME: Runtime = paused();
+    }
+    RUNTIME.with(|runtime| runtime.block_on(future))
 }

@@ -11,7 +11,7 @@ use coxswain_sandbox::{ApiService, Sandbox};
 use serde_json::{Value, json};
 
 use crate::sandbox::{Call, corpus, send};
-use crate::{Input, Target, mutate, paused};
+use crate::{Input, Target, block_on, mutate};
 
 pub const TARGET: Target = Target {
     name: "values::values",
@@ -53,12 +53,13 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
     }
     let object = String::from_utf8_lossy(&input[2]);
     let _ = (serde_json::from_str::<MetaObject>(&object), serde_json::from_str::<Pod>(&object));
-    let template = pod_template::normalized(&object);
-    if pod_template::normalized(&template.to_string()) != template {
-        return Err("normal form of a template is not stable".to_owned());
+    let (from, to) = (pod_template::normalized("{}"), pod_template::normalized(&object));
+    if !pod_template::is_unchanged(&to, &to, None) {
+        return Err("template differs from itself".to_owned());
     }
+    let _ = (pod_template::difference(&from, &to), pod_template::Canonical::of(&object));
     let service = SANDBOX.service();
-    paused().block_on(async {
+    block_on(async {
         check_quantity(&service, &text).await?;
         match serde_json::from_slice::<Value>(&input[1]) {
             Ok(value) => check_selector(&service, &value).await,

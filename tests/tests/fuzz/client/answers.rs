@@ -34,7 +34,7 @@ fn draw(draw: &mut Draw) -> Input {
 
 fn check(input: &[Vec<u8>]) -> Result<(), String> {
     paused().block_on(async {
-        let fixture = fixture(input, &[]);
+        let fixture = fixture(input);
         let errors = requests(&fixture).await;
         for error in errors {
             let _ = (error.class(), error.retry_after(), error.code(), error.is_unknown_outcome());

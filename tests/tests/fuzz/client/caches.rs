@@ -11,7 +11,7 @@ use coxswain_manager::object::{Key, Object, Resource};
 use k8s_openapi::api::core::v1::Pod as WholePod;
 use serde_json::{Value, json};
 
-use super::{Fixture, fixture, status};
+use super::{Answer, Fixture, Healed, fixture, status};
 use crate::sandbox::corpus;
 use crate::{Input, Target, paused};
 
@@ -32,14 +32,8 @@ const RECOVERED_SECONDS: usize = 900;
 
 fn draw(draw: &mut Draw) -> Input {
     let resource = *draw.one(&["pods", "deployments", "appservices"]);
-    let object = stored(resource);
-    let mut other = object.clone();
-    other["metadata"]["name"] = json!("other");
-    other["metadata"]["uid"] = json!("22222222-2222-2222-2222-222222222222");
-    let list = json!({
-        "kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "100", "continue": "", "remainingItemCount": null},
-        "items": [object, other],
-    });
+    let list = list(resource);
+    let (object, other) = (&list["items"][0], &list["items"][1]);
     let bookmark = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": "104"}});
     let mut events = vec![
         json!({"type": "ADDED", "object": object}),
@@ -55,19 +49,27 @@ fn draw(draw: &mut Draw) -> Input {
     input
 }
 
-/// Returns an object of the corpus as a server returns it.
-fn stored(resource: &str) -> Value {
-    let mut object = corpus::object(resource);
-    object["metadata"]["namespace"] = json!("default");
-    object["metadata"]["uid"] = json!("11111111-1111-1111-1111-111111111111");
-    object["metadata"]["resourceVersion"] = json!("99");
-    object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
-    object
+/// Returns a list of two objects of the corpus as a server returns it.
+fn list(resource: &str) -> Value {
+    let stored = |name: &str, uid: &str| {
+        let mut object = corpus::object(resource);
+        object["metadata"]["name"] = json!(name);
+        object["metadata"]["namespace"] = json!("default");
+        object["metadata"]["uid"] = json!(uid);
+        object["metadata"]["resourceVersion"] = json!("99");
+        object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+        object
+    };
+    let (a, b) = ("11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222");
+    json!({
+        "kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "100", "continue": "", "remainingItemCount": null},
+        "items": [stored("a", a), stored("b", b)],
+    })
 }
 
 fn check(input: &[Vec<u8>]) -> Result<(), String> {
     paused().block_on(async {
-        let fixture = fixture(input, &["pods", "deployments", "appservices"]);
+        let fixture = fixture(input);
         match &*input[8] {
             b"deployments" => synced::<Deployment>(&fixture, &DEPLOYMENTS).await,
             b"appservices" => synced::<AppService>(&fixture, &APP_SERVICES).await,
@@ -77,7 +79,7 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
 }
 
 async fn synced<T: Object>(fixture: &Fixture, resource: &Resource) -> Result<(), String> {
-    let Fixture { env, registry, sandbox, server, transport, .. } = fixture;
+    let Fixture { env, registry, server, transport, .. } = fixture;
     let caches = Caches::new(env, transport.reader("caches", None), Scope::default(), registry);
     let caches = caches.map_err(|error| error.to_string())?;
     let (cache, metadata) = (caches.of::<T>(resource), caches.metadata(resource));
@@ -88,22 +90,14 @@ async fn synced<T: Object>(fixture: &Fixture, resource: &Resource) -> Result<(),
     if server.requests() > REQUESTS_MAX {
         return Err(format!("too many requests: {} in {BROKEN:?}", server.requests()));
     }
-    server.heal();
+    server.heal(Healed::List(Answer {
+        code: 200,
+        retry_after: Vec::new(),
+        body: list(&resource.plural).to_string().into(),
+        chunks: Vec::new(),
+    }));
     cache.relist();
-    let client = kube::Client::new(sandbox.service(), "default");
-    let api = kube::core::ApiResource {
-        group: resource.group.to_string(),
-        version: resource.version.to_string(),
-        api_version: resource.api_version(),
-        kind: resource.kind.to_string(),
-        plural: resource.plural.to_string(),
-    };
-    let api: kube::Api<kube::core::DynamicObject> = kube::Api::all_with(client, &api);
-    let listed = api.list(&kube::api::ListParams::default()).await.map_err(|error| error.to_string())?;
-    let expected: Vec<Key> = listed.items.iter().map(|item| {
-        let meta = &item.metadata;
-        Key::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
-    }).collect();
+    let expected = [Key::new("default", "a"), Key::new("default", "b")];
     for _ in 0..RECOVERED_SECONDS {
         let keys: Vec<Key> = cache.all().iter().map(|object| object.meta().key()).collect();
         let all: Vec<Key> = metadata.all().iter().map(|object| object.metadata.key()).collect();

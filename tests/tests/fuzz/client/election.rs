@@ -5,10 +5,11 @@ use std::time::Duration;
 use coxswain_harness::draw::Draw;
 use coxswain_manager::client::Fence;
 use coxswain_manager::election::{Config, Elector, Leadership};
+use coxswain_sandbox::Sandbox;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{Fixture, fixture, status};
+use super::{Fixture, Healed, fixture, status};
 use crate::{Input, Target, paused};
 
 pub const TARGET: Target = Target {
@@ -44,7 +45,7 @@ fn draw(draw: &mut Draw) -> Input {
 
 fn check(input: &[Vec<u8>]) -> Result<(), String> {
     paused().block_on(async {
-        let Fixture { env, registry, server, transport, .. } = &fixture(input, &[]);
+        let Fixture { env, registry, server, transport, .. } = &fixture(input);
         let fence = Fence::new(env.clock.clone());
         let config = Config::new("default", "fuzz", "self");
         let client = transport.unfenced("election", None);
@@ -55,7 +56,8 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
         if server.requests() > REQUESTS_MAX {
             return Err(format!("too many requests: {} in {BROKEN:?}", server.requests()));
         }
-        server.heal();
+        let sandbox = Sandbox::builder().seed(7).start().map_err(|error| error.to_string())?;
+        server.heal(Healed::Sandbox(sandbox.service()));
         let leads = leadership.wait_for(|it| matches!(it, Leadership::Leading { .. }));
         match env.clock.timeout(RECOVERED, leads).await {
             Some(Ok(_)) => Ok(()),

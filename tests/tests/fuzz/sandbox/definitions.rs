@@ -4,8 +4,8 @@ use coxswain_harness::draw::Draw;
 use coxswain_sandbox::ApiService;
 use serde_json::{Value, json};
 
-use super::{Answer, Call, check_rewrites, corpus, send};
-use crate::{Input, Target, mutate, paused};
+use super::{Answer, Call, check_rewrites, corpus, send, shared};
+use crate::{Input, Target, block_on, mutate};
 
 pub const TARGET: Target = Target {
     name: "sandbox::definitions",
@@ -56,9 +56,8 @@ fn draw(draw: &mut Draw) -> Input {
 }
 
 fn check(input: &[Vec<u8>]) -> Result<(), String> {
-    let sandbox = corpus::builder().start().map_err(|error| error.to_string())?;
-    let service = sandbox.service();
-    paused().block_on(async {
+    let service = shared::service(corpus::CRDS);
+    block_on(async {
         let created = post(&service, &corpus::path(corpus::CRDS), &input[0]).await?;
         let Some(Answer { code: 201, value }) = created else { return Ok(()) };
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
@@ -66,15 +65,14 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (group, plural) = (text(&value["spec"]["group"]), text(&value["spec"]["names"]["plural"]));
         let version = text(&value["spec"]["versions"][0]["name"]);
-        for path in ["/openapi/v2", "/apis", &format!("/openapi/v3/apis/{group}/{version}")] {
-            let get = Call {
-                method: b"GET",
-                path: path.as_bytes(),
-                accept: b"application/json",
-                ..Call::default()
-            };
-            send(&service, get).await?;
-        }
+        let path = format!("/openapi/v3/apis/{group}/{version}");
+        let document = Call {
+            method: b"GET",
+            path: path.as_bytes(),
+            accept: b"application/json",
+            ..Call::default()
+        };
+        send(&service, document).await?;
         let is_namespaced = value["spec"]["scope"] == "Namespaced";
         let namespace = if is_namespaced { "namespaces/default/" } else { "" };
         let collection = format!("/apis/{group}/{version}/{namespace}{plural}");

@@ -3,9 +3,9 @@
 use coxswain_harness::draw::Draw;
 use serde_json::json;
 
-use super::{Call, check_rewrites, corpus, send};
+use super::{Call, check_rewrites, corpus, send, shared};
 use crate::mutate::{self, protobuf};
-use crate::{Input, Target, paused};
+use crate::{Input, Target, block_on};
 
 pub const TARGET: Target = Target {
     name: "sandbox::requests",
@@ -143,10 +143,10 @@ fn message(draw: &mut Draw) -> (String, Vec<u8>) {
 
 fn check(input: &[Vec<u8>]) -> Result<(), String> {
     let [method, path, query, content_type, accept, body] = input else { return Ok(()) };
-    let stored: Vec<_> = corpus::resources();
-    let stored: Vec<_> = stored.into_iter().filter(|it| !it.ends_with("configurations") && *it != corpus::CRDS).collect();
-    let sandbox = corpus::builder().objects(corpus::stream(&stored)).start().map_err(|error| error.to_string())?;
-    let service = sandbox.service();
+    let text = String::from_utf8_lossy(path);
+    let resources = corpus::resources().into_iter().filter(|it| text.starts_with(&corpus::path(it)));
+    let resource = resources.max_by_key(|it| corpus::path(it).len()).unwrap_or("pods");
+    let service = shared::service(resource);
     let call = Call {
         method,
         path,
@@ -155,17 +155,14 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
         accept,
         body: body.clone(),
     };
-    paused().block_on(async {
+    block_on(async {
         let Some(answer) = send(&service, call).await? else { return Ok(()) };
         let is_write = matches!(&**method, b"POST" | b"PUT" | b"PATCH") && matches!(answer.code, 200 | 201);
-        let name = answer.value["metadata"]["name"].as_str();
-        let (Some(name), true) = (name, is_write) else { return Ok(()) };
-        let path = String::from_utf8_lossy(path);
-        let base = corpus::resources().into_iter().map(corpus::path);
-        let Some(collection) = base.into_iter().find(|it| path == *it || path == format!("{it}/{name}")) else {
-            return Ok(());
-        };
+        let (Some(name), true) = (answer.value["metadata"]["name"].as_str(), is_write) else { return Ok(()) };
+        let collection = corpus::path(resource);
+        let object = format!("{collection}/{name}");
         let is_dry_run = query.windows(3).any(|it| it == b"dry");
-        if is_dry_run { Ok(()) } else { check_rewrites(&service, &format!("{collection}/{name}")).await }
+        let is_stored = (text == collection || text == object) && !is_dry_run;
+        if is_stored { check_rewrites(&service, &object).await } else { Ok(()) }
     })
 }
