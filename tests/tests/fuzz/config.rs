@@ -12,7 +12,7 @@ use crate::{Input, Target, mutate};
 
 pub const TARGET: Target = Target {
     name: "config::config",
-    inputs: 100,
+    inputs: 150,
     draw,
     check,
 };

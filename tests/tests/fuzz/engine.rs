@@ -103,17 +103,17 @@ fn run_seed(target: &'static Target, seed: u64, replay: &str) -> Result<u64, Str
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         running.insert(target.name, (time::now(), replay.to_owned(), input.clone()));
         drop(running);
-        match check(target, &input) {
+        let checked = check(target, &input);
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).remove(target.name);
+        match checked {
             Ok(allocated) => peak = peak.max(allocated),
             Err(reason) => {
-                RUNNING.lock().unwrap_or_else(PoisonError::into_inner).remove(target.name);
                 let (input, reason) = shrink(target, (*input).clone(), reason);
                 let shown = show(&input, replay);
                 return Err(format!("{}, input {index} of seed {seed}: {reason}\n{shown}", target.name));
             }
         }
     }
-    RUNNING.lock().unwrap_or_else(PoisonError::into_inner).remove(target.name);
     Ok(peak)
 }
 

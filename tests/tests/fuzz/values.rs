@@ -15,7 +15,7 @@ use crate::{Input, Target, block_on, mutate};
 
 pub const TARGET: Target = Target {
     name: "values::values",
-    inputs: 1000,
+    inputs: 300,
     draw,
     check,
 };

@@ -12,7 +12,7 @@ use crate::{Input, Target, paused};
 
 pub const TARGET: Target = Target {
     name: "client::answers",
-    inputs: 400,
+    inputs: 250,
     draw,
     check,
 };

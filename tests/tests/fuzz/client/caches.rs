@@ -17,7 +17,7 @@ use crate::{Input, Target, paused};
 
 pub const TARGET: Target = Target {
     name: "client::caches",
-    inputs: 150,
+    inputs: 100,
     draw,
     check,
 };

@@ -14,7 +14,7 @@ use crate::{Input, Target, paused};
 
 pub const TARGET: Target = Target {
     name: "client::election",
-    inputs: 100,
+    inputs: 50,
     draw,
     check,
 };

@@ -11,7 +11,7 @@ use crate::{Input, Target, mutate};
 
 pub const TARGET: Target = Target {
     name: "https::admission",
-    inputs: 200,
+    inputs: 120,
     draw,
     check,
 };

@@ -9,7 +9,7 @@ use crate::{Input, Target, mutate};
 
 pub const TARGET: Target = Target {
     name: "https::conversion",
-    inputs: 100,
+    inputs: 60,
     draw,
     check,
 };

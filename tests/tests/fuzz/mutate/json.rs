@@ -32,7 +32,8 @@ pub fn json(draw: &mut Draw, value: &Value) -> Vec<u8> {
     }
     let mut text = value.to_string();
     for (number, raw) in raw.iter().enumerate() {
-        text = text.replace(&format!("\"{ENCODED_MARK}{number}\""), raw);
+        // Once: later changes may have copied the mark many times.
+        text = text.replacen(&format!("\"{ENCODED_MARK}{number}\""), raw, 1);
     }
     let text = text.replace(ENCODED_MARK, "");
     if draw.once_in(10) {
@@ -42,8 +43,8 @@ pub fn json(draw: &mut Draw, value: &Value) -> Vec<u8> {
 }
 
 fn edit(draw: &mut Draw, value: &mut Value, raw: &mut Vec<String>) {
-    let other = draw.below(count(value));
-    let other = nth(value, &mut other.clone()).map(|it| it.clone()).unwrap_or_default();
+    let mut at = draw.below(count(value));
+    let other = nth(value, &mut at).map(|it| it.clone()).unwrap_or_default();
     let mut at = draw.below(count(value));
     let Some(node) = nth(value, &mut at) else { return };
     match node {

@@ -9,7 +9,7 @@ use crate::{Input, Target, block_on, mutate};
 
 pub const TARGET: Target = Target {
     name: "sandbox::definitions",
-    inputs: 150,
+    inputs: 40,
     draw,
     check,
 };

@@ -9,7 +9,7 @@ use crate::{Input, Target, block_on};
 
 pub const TARGET: Target = Target {
     name: "sandbox::requests",
-    inputs: 300,
+    inputs: 400,
     draw,
     check,
 };
