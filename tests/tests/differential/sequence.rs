@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 
-use coxswain_harness::draw::Draw;
 use crate::kinds::{Kind, Place, places};
 use crate::step::{Edit, Step, Verb};
+use coxswain_harness::draw::Draw;
 
 /// Requests for objects of one kind.
 pub struct Sequence<'a> {

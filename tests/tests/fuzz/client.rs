@@ -66,7 +66,10 @@ struct Fixture {
 /// Returns a server with the answers of an input, four parts for lists and four for watches.
 fn fixture(input: &[Vec<u8>]) -> Fixture {
     let answer = |parts: &[Vec<u8>]| Answer {
-        code: std::str::from_utf8(&parts[0]).ok().and_then(|code| code.parse().ok()).unwrap_or(200),
+        code: std::str::from_utf8(&parts[0])
+            .ok()
+            .and_then(|code| code.parse().ok())
+            .unwrap_or(200),
         retry_after: parts[1].clone(),
         body: parts[2].clone().into(),
         chunks: parts[3].clone(),
@@ -95,21 +98,46 @@ fn draw(draw: &mut Draw, list: &Value, events: &[Value]) -> Vec<Vec<u8>> {
     let lines = |draw: &mut Draw| {
         let mut lines = Vec::new();
         for event in events {
-            lines.extend(if draw.once_in(3) { mutate::json::json(draw, event) } else { event.to_string().into() });
+            lines.extend(if draw.once_in(3) {
+                mutate::json::json(draw, event)
+            } else {
+                event.to_string().into()
+            });
             lines.push(b'\n');
         }
-        if draw.once_in(4) { mutate::bytes(draw, &lines) } else { lines }
+        if draw.once_in(4) {
+            mutate::bytes(draw, &lines)
+        } else {
+            lines
+        }
     };
-    let list = if draw.once_in(2) { mutate::json::json(draw, list) } else { list.to_string().into() };
+    let list = if draw.once_in(2) {
+        mutate::json::json(draw, list)
+    } else {
+        list.to_string().into()
+    };
     let list = answer(draw, list);
     let watch = lines(draw);
     [list, answer(draw, watch)].concat()
 }
 
 fn answer(draw: &mut Draw, body: Vec<u8>) -> Vec<Vec<u8>> {
-    let codes = [(12, "200"), (1, "410"), (1, "429"), (1, "403"), (1, "500"), (1, "404"), (1, "299"), (1, "302")];
+    let codes = [
+        (12, "200"),
+        (1, "410"),
+        (1, "429"),
+        (1, "403"),
+        (1, "500"),
+        (1, "404"),
+        (1, "299"),
+        (1, "302"),
+    ];
     let code = draw.weighed(&codes).as_bytes().to_vec();
-    let retry_after = if draw.once_in(4) { mutate::tokens::text(draw).into_bytes() } else { Vec::new() };
+    let retry_after = if draw.once_in(4) {
+        mutate::tokens::text(draw).into_bytes()
+    } else {
+        Vec::new()
+    };
     let chunks = (0..draw.below(6)).map(|_| u8::try_from(draw.below(256)).unwrap_or_default());
     vec![code, retry_after, body, chunks.collect()]
 }
@@ -141,7 +169,9 @@ impl Answer {
         let mut frames = Vec::new();
         let mut rest = self.body.clone();
         for length in &self.chunks {
-            frames.push(Ok(Frame::data(rest.split_to(rest.len().min(usize::from(*length))))));
+            frames.push(Ok(Frame::data(
+                rest.split_to(rest.len().min(usize::from(*length))),
+            )));
         }
         frames.push(Ok::<_, Infallible>(Frame::data(rest)));
         let mut response = Response::builder().status(self.code);
@@ -165,7 +195,10 @@ impl Service<Request<Body>> for Server {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let mut state = self.state();
         state.requests += 1;
-        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let is_watch = request
+            .uri()
+            .query()
+            .is_some_and(|query| query.contains("watch=true"));
         let response = match &mut state.healed {
             Some(Healed::Sandbox(service)) => return service.call(request),
             Some(Healed::List(_)) if is_watch => {

@@ -57,7 +57,11 @@ fn draw(draw: &mut Draw) -> Input {
             _ => (*draw.one(&["true", "1", "2s", "a", "/tmp/a", "-", "*", "127.0.0.1"])).to_owned(),
         };
         let flag = format!("--{name}={value}");
-        input.push(if draw.once_in(8) { mutate::bytes(draw, flag.as_bytes()) } else { flag.into_bytes() });
+        input.push(if draw.once_in(8) {
+            mutate::bytes(draw, flag.as_bytes())
+        } else {
+            flag.into_bytes()
+        });
     }
     input
 }
@@ -71,7 +75,10 @@ fn change_line(draw: &mut Draw, file: &str) -> String {
         Some((name, _)) => format!("{name}: {}", mutate::tokens::text(draw)),
         None => mutate::text(draw, lines[at]),
     };
-    let lines = lines.iter().enumerate().map(|(n, line)| if n == at { &changed } else { *line });
+    let lines = lines
+        .iter()
+        .enumerate()
+        .map(|(n, line)| if n == at { &changed } else { *line });
     lines.map(|line| format!("{line}\n")).collect()
 }
 
@@ -88,7 +95,11 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
         Err(error) => {
             let text = error.to_string();
             let is_line = !text.is_empty() && !text.contains(char::is_control);
-            return if is_line { Ok(()) } else { Err(format!("error is not a line: {text:?}")) };
+            return if is_line {
+                Ok(())
+            } else {
+                Err(format!("error is not a line: {text:?}"))
+            };
         }
     };
     args.push("--write-config-to=-".into());
@@ -98,15 +109,15 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
     };
     std::fs::write(&path, &written).map_err(|error| error.to_string())?;
     match parse([format!("--config={}", path.display()).into()], &KNOWN) {
-        Ok(Parsed::Run(read)) if without_file(&read) == without_file(&config) => Ok(()),
+        Ok(Parsed::Run(read)) if values(&read) == values(&config) => Ok(()),
         other => Err(format!("written configuration differs: {written}\n{other:?}")),
     }
 }
 
-/// Returns a configuration without the flags that name files of this test.
-fn without_file(config: &Config) -> Config {
+/// Returns a configuration without the texts of the flags: one value has several texts, and `--config` differs.
+fn values(config: &Config) -> Config {
     let mut config = config.clone();
-    config.flags.retain(|name, _| name != "config" && name != "write-config-to");
+    config.flags.clear();
     config
 }
 

@@ -56,7 +56,10 @@ pub fn start() {
             let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
             for (name, (since, replay, input)) in &*running {
                 if since.elapsed() > INPUT_TIMEOUT {
-                    eprintln!("{name} takes longer than {INPUT_TIMEOUT:?}\n{}", show(input, replay));
+                    eprintln!(
+                        "{name} takes longer than {INPUT_TIMEOUT:?}\n{}",
+                        show(input, replay)
+                    );
                     std::process::exit(101);
                 }
             }
@@ -78,12 +81,17 @@ pub fn run(target: &'static Target) -> Result<(), String> {
         let name = format!("{} seed {seed}", target.name);
         let worker = thread::Builder::new().name(name).stack_size(STACK);
         let outcome = worker.spawn(move || run_seed(target, seed, &replay));
-        let outcome = outcome.map(thread::JoinHandle::join).map_err(|error| error.to_string())?;
+        let outcome = outcome
+            .map(thread::JoinHandle::join)
+            .map_err(|error| error.to_string())?;
         peak = peak.max(outcome.unwrap_or_else(|_| Err("the engine panicked".to_owned()))?);
         count += target.inputs;
         run.push(seed.to_string());
     }
-    let (length, inputs) = (start.elapsed().as_secs_f64(), f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
+    let (length, inputs) = (
+        start.elapsed().as_secs_f64(),
+        f64::from(u32::try_from(count).unwrap_or(u32::MAX)),
+    );
     let (rate, peak) = (inputs / length, peak >> 10);
     INPUTS.fetch_add(count, Ordering::Relaxed);
     println!(
@@ -104,13 +112,19 @@ fn run_seed(target: &'static Target, seed: u64, replay: &str) -> Result<u64, Str
         running.insert(target.name, (time::now(), replay.to_owned(), input.clone()));
         drop(running);
         let checked = check(target, &input);
-        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).remove(target.name);
+        RUNNING
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(target.name);
         match checked {
             Ok(allocated) => peak = peak.max(allocated),
             Err(reason) => {
                 let (input, reason) = shrink(target, (*input).clone(), reason);
                 let shown = show(&input, replay);
-                return Err(format!("{}, input {index} of seed {seed}: {reason}\n{shown}", target.name));
+                return Err(format!(
+                    "{}, input {index} of seed {seed}: {reason}\n{shown}",
+                    target.name
+                ));
             }
         }
     }
@@ -133,7 +147,10 @@ fn check(target: &Target, input: &Input) -> Result<u64, String> {
     let length: u64 = input.iter().map(|part| part.len() as u64).sum();
     let bound = ALLOCATED_MAX + ALLOCATED_PER_BYTE_MAX * length;
     if allocated.bytes_total > bound {
-        return Err(format!("allocated too much: {} bytes, not at most {bound}", allocated.bytes_total));
+        return Err(format!(
+            "allocated too much: {} bytes, not at most {bound}",
+            allocated.bytes_total
+        ));
     }
     Ok(allocated.bytes_total)
 }

@@ -59,7 +59,10 @@ impl Server {
         roots.add(ca).expect("a certificate");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = config.expect("TLS versions").with_root_certificates(roots).with_no_client_auth();
+        let config = config
+            .expect("TLS versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
         Self {
             runtime,
             address,
@@ -78,8 +81,14 @@ impl Server {
     fn send(&self, bytes: &[u8], turns: usize) -> Result<Vec<u8>, String> {
         let exchange = async {
             let name = ServerName::try_from("localhost").expect("a name");
-            let socket = TcpStream::connect(self.address).await.map_err(|error| error.to_string())?;
-            let mut stream = self.connector.connect(name, socket).await.map_err(|error| error.to_string())?;
+            let socket = TcpStream::connect(self.address)
+                .await
+                .map_err(|error| error.to_string())?;
+            let mut stream = self
+                .connector
+                .connect(name, socket)
+                .await
+                .map_err(|error| error.to_string())?;
             let (mut answer, mut buffer) = (Vec::new(), vec![0; 16 << 10]);
             // The server may close the connection before it has read all.
             let _ = stream.write_all(bytes).await;
@@ -118,14 +127,26 @@ fn response(answer: &[u8]) -> Result<Option<Response>, String> {
         return Ok(None);
     }
     let malformed = || format!("malformed response: {}", answer.escape_ascii());
-    let end = answer.windows(4).position(|it| it == b"\r\n\r\n").ok_or_else(malformed)?;
+    let end = answer
+        .windows(4)
+        .position(|it| it == b"\r\n\r\n")
+        .ok_or_else(malformed)?;
     let head = std::str::from_utf8(&answer[..end]).map_err(|_| malformed())?;
-    let code = head.strip_prefix("HTTP/1.").and_then(|it| it.get(2..5)).and_then(|it| it.parse().ok());
+    let code = head
+        .strip_prefix("HTTP/1.")
+        .and_then(|it| it.get(2..5))
+        .and_then(|it| it.parse().ok());
     let code = code.ok_or_else(malformed)?;
     if code == 500 {
         return Err(format!("internal error: {}", answer.escape_ascii()));
     }
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-    let body = answer[end + 4..].iter().copied().take(length.unwrap_or(usize::MAX)).collect();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    let body = answer[end + 4..]
+        .iter()
+        .copied()
+        .take(length.unwrap_or(usize::MAX))
+        .collect();
     Ok(Some(Response { code, body }))
 }

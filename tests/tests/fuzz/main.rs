@@ -43,9 +43,8 @@ fn main() -> ExitCode {
     engine::start();
     // The first sandbox of a process decodes the schemas of all kinds, which is not the work of an input.
     drop(sandbox::corpus::builder().start());
-    let trial = |target: &'static Target| {
-        Trial::test(target.name, move || engine::run(target).map_err(Into::into))
-    };
+    let trial =
+        |target: &'static Target| Trial::test(target.name, move || engine::run(target).map_err(Into::into));
     let start = time::now();
     let conclusion = libtest_mimic::run(&Arguments::from_args(), TARGETS.iter().map(trial).collect());
     let (targets, inputs) = (conclusion.num_passed + conclusion.num_failed, engine::inputs());
@@ -57,7 +56,11 @@ fn main() -> ExitCode {
 /// Returns a new runtime on this thread, with a paused clock.
 fn paused() -> Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
-    builder.enable_all().start_paused(true).build().expect("a runtime")
+    builder
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime")
 }
 
 /// Runs a future on the paused runtime of this thread.

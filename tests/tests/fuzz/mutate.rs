@@ -52,8 +52,11 @@ fn edit(draw: &mut Draw, bytes: &mut Vec<u8>) {
         }
         4 => bytes.truncate(at),
         5 => {
-            let number = draw.one(&tokens::NUMBERS).bytes();
-            let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let number = draw.one(&tokens::TOKENS.numbers).bytes();
+            let digits = bytes[at..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count();
             bytes.splice(at..at + digits, number);
         }
         6 => bytes.insert(at, *draw.one(b"\0\xff\x80\n\t\"'{}[]():,=!%&#*\\/ -.")),

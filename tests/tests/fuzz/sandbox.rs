@@ -15,11 +15,12 @@ use tower_service::Service as _;
 /// The frames that are read of an answer: a watch does not end.
 const FRAMES_MAX: usize = 3;
 /// Internal errors that a real server returns too.
-const INTERNAL_ERRORS: [&str; 4] = [
+const INTERNAL_ERRORS: [&str; 5] = [
     "the sandbox runs no containers",
     "does not exist",
     "Object 'apiVersion' is missing",
     "range is full",
+    "Too large resource version",
 ];
 
 /// A request. Invalid characters of the URI are percent-encoded.
@@ -50,7 +51,9 @@ pub async fn send(service: &ApiService, call: Call<'_>) -> Result<Option<Answer>
     let uri = format!("{}?{}", encode(call.path, b"/"), encode(call.query, b"=&"));
     let method = Method::from_bytes(call.method);
     let request = Request::builder().method(method.unwrap_or(Method::GET)).uri(&uri);
-    let request = request.header("content-type", call.content_type).header("accept", call.accept);
+    let request = request
+        .header("content-type", call.content_type)
+        .header("accept", call.accept);
     let Ok(request) = request.body(Full::<Bytes>::from(call.body)) else {
         return Ok(None);
     };
@@ -59,7 +62,10 @@ pub async fn send(service: &ApiService, call: Call<'_>) -> Result<Option<Answer>
         Err(never) => match never {},
     };
     let code = response.status().as_u16();
-    let is_json = response.headers().get("content-type").is_some_and(|it| it == "application/json");
+    let is_json = response
+        .headers()
+        .get("content-type")
+        .is_some_and(|it| it == "application/json");
     let mut body = response.into_body();
     let mut bytes = Vec::new();
     for _ in 0..FRAMES_MAX {
@@ -71,7 +77,12 @@ pub async fn send(service: &ApiService, call: Call<'_>) -> Result<Option<Answer>
     let malformed = |why: &str| format!("{why}: {code} {} for {uri}", bytes.escape_ascii());
     if !is_json {
         let is_known = matches!(code, 200 | 204 | 404 | 405) && std::str::from_utf8(&bytes).is_ok();
-        return is_known.then_some(Some(Answer { code, value: Value::Null })).ok_or_else(|| malformed("not JSON"));
+        return is_known
+            .then_some(Some(Answer {
+                code,
+                value: Value::Null,
+            }))
+            .ok_or_else(|| malformed("not JSON"));
     }
     // A watch answers with a line per event.
     let mut lines = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
@@ -107,12 +118,20 @@ pub async fn check_rewrites(service: &ApiService, path: &str) -> Result<(), Stri
     };
     let object = stored.value.to_string();
     // A merge patch cannot set a member to null.
-    let merged = if has_null(&stored.value) { "{}".to_owned() } else { object.clone() };
+    let merged = if has_null(&stored.value) {
+        "{}".to_owned()
+    } else {
+        object.clone()
+    };
     for (method, content_type, body) in [
         ("PUT", "application/json", object.clone()),
         ("PUT", "application/yaml", object.clone()),
         ("PATCH", "application/merge-patch+json", merged.clone()),
-        ("PATCH", "application/json-patch+json", format!(r#"[{{"op": "test", "path": "", "value": {object}}}]"#)),
+        (
+            "PATCH",
+            "application/json-patch+json",
+            format!(r#"[{{"op": "test", "path": "", "value": {object}}}]"#),
+        ),
         ("PATCH", "application/strategic-merge-patch+json", merged),
     ] {
         let call = Call {
@@ -122,14 +141,18 @@ pub async fn check_rewrites(service: &ApiService, path: &str) -> Result<(), Stri
             body: body.into_bytes(),
             ..Call::default()
         };
-        let Some(answer) = send(service, call).await? else { continue };
+        let Some(answer) = send(service, call).await? else {
+            continue;
+        };
         // Custom resources have no strategic merge patches.
         if answer.code == 415 && content_type.contains("strategic") {
             continue;
         }
         if answer.code != 200 || answer.version() != stored.version() {
             let (code, value) = (answer.code, answer.value);
-            return Err(format!("{method} of {content_type} changes the object: {code} {value} instead of {object}"));
+            return Err(format!(
+                "{method} of {content_type} changes the object: {code} {value} instead of {object}"
+            ));
         }
     }
     Ok(())
@@ -137,14 +160,20 @@ pub async fn check_rewrites(service: &ApiService, path: &str) -> Result<(), Stri
 
 /// Returns true if a member of an object is null. Lists are replaced as a whole.
 fn has_null(value: &Value) -> bool {
-    value.as_object().is_some_and(|map| map.values().any(|it| it.is_null() || has_null(it)))
+    value
+        .as_object()
+        .is_some_and(|map| map.values().any(|it| it.is_null() || has_null(it)))
 }
 
 /// Encodes the bytes that a URI cannot have, except `kept` ones.
 fn encode(bytes: &[u8], kept: &[u8]) -> String {
     let one = |byte: &u8| {
         let is_kept = byte.is_ascii_alphanumeric() || b"-._~%".contains(byte) || kept.contains(byte);
-        if is_kept { char::from(*byte).to_string() } else { format!("%{byte:02X}") }
+        if is_kept {
+            char::from(*byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
     };
     bytes.iter().map(one).collect()
 }

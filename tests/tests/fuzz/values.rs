@@ -20,12 +20,23 @@ pub const TARGET: Target = Target {
     check,
 };
 
-static SANDBOX: LazyLock<Sandbox> =
-    LazyLock::new(|| corpus::builder().objects(corpus::stream(&["configmaps"])).start().expect("a sandbox"));
+static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| {
+    corpus::builder()
+        .objects(corpus::stream(&["configmaps"]))
+        .start()
+        .expect("a sandbox")
+});
 
 /// Draws a text, a selector with labels, and an object.
 fn draw(draw: &mut Draw) -> Input {
-    let texts = ["123", "11111111-1111-1111-1111-111111111111", "1.5Gi", "100m", "12e6", "0.5"];
+    let texts = [
+        "123",
+        "11111111-1111-1111-1111-111111111111",
+        "1.5Gi",
+        "100m",
+        "12e6",
+        "0.5",
+    ];
     let text = *draw.one(&texts);
     let selector = json!({
         "selector": {
@@ -38,7 +49,11 @@ fn draw(draw: &mut Draw) -> Input {
         "labels": {"app": "web", "x.io/y": "b"},
     });
     let object = corpus::object(*draw.one::<&str>(&["pods", "deployments"]));
-    vec![mutate::bytes(draw, text.as_bytes()), mutate::json::json(draw, &selector), mutate::json::json(draw, &object)]
+    vec![
+        mutate::bytes(draw, text.as_bytes()),
+        mutate::json::json(draw, &selector),
+        mutate::json::json(draw, &object),
+    ]
 }
 
 fn check(input: &[Vec<u8>]) -> Result<(), String> {
@@ -52,12 +67,18 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
         return Err("order is not symmetric".to_owned());
     }
     let object = String::from_utf8_lossy(&input[2]);
-    let _ = (serde_json::from_str::<MetaObject>(&object), serde_json::from_str::<Pod>(&object));
+    let _ = (
+        serde_json::from_str::<MetaObject>(&object),
+        serde_json::from_str::<Pod>(&object),
+    );
     let (from, to) = (pod_template::normalized("{}"), pod_template::normalized(&object));
     if !pod_template::is_unchanged(&to, &to, None) {
         return Err("template differs from itself".to_owned());
     }
-    let _ = (pod_template::difference(&from, &to), pod_template::Canonical::of(&object));
+    let _ = (
+        pod_template::difference(&from, &to),
+        pod_template::Canonical::of(&object),
+    );
     let service = SANDBOX.service();
     block_on(async {
         check_quantity(&service, &text).await?;
@@ -82,8 +103,12 @@ async fn check_quantity(service: &ApiService, text: &str) -> Result<(), String> 
         ..Call::default()
     };
     let answer = send(service, call).await?.filter(|it| it.code == 201);
-    let Some(value) = quantity::billionths(text).zip(answer) else { return Ok(()) };
-    let canonical = value.1.value["spec"]["hard"]["limits.memory"].as_str().unwrap_or_default();
+    let Some(value) = quantity::billionths(text).zip(answer) else {
+        return Ok(());
+    };
+    let canonical = value.1.value["spec"]["hard"]["limits.memory"]
+        .as_str()
+        .unwrap_or_default();
     // Resource lists are rounded up to thousandths.
     let rounded = quantity::billionths(canonical);
     let difference = rounded.map(|rounded| (rounded - value.0).abs());
@@ -97,15 +122,21 @@ async fn check_quantity(service: &ApiService, text: &str) -> Result<(), String> 
 async fn check_selector(service: &ApiService, value: &Value) -> Result<(), String> {
     let selector = serde_json::from_value::<LabelSelector>(value["selector"].clone());
     let labels = serde_json::from_value::<StringMap>(value["labels"].clone());
-    let (Ok(selector), Ok(labels)) = (selector, labels) else { return Ok(()) };
-    let Ok(valid) = Selector::new(&selector) else { return Ok(()) };
+    let (Ok(selector), Ok(labels)) = (selector, labels) else {
+        return Ok(());
+    };
+    let Ok(valid) = Selector::new(&selector) else {
+        return Ok(());
+    };
     let text = valid.to_string();
     let values = selector.match_expressions.iter().flat_map(|it| it.values.iter());
     let values = values.chain(selector.match_labels.iter().map(|(_, value)| value));
     let keys = selector.match_expressions.iter().map(|it| &it.key);
     let keys = keys.chain(selector.match_labels.iter().map(|(key, _)| key));
     // The text of a selector with other values is not defined.
-    if !values.into_iter().all(|it| is_label(it)) || !keys.into_iter().all(|it| *it == "x.io/y" || is_label(it)) {
+    if !values.into_iter().all(|it| is_label(it))
+        || !keys.into_iter().all(|it| *it == "x.io/y" || is_label(it))
+    {
         return Ok(());
     }
     let path = format!("{}/web", corpus::path("configmaps"));
@@ -120,7 +151,10 @@ async fn check_selector(service: &ApiService, value: &Value) -> Result<(), Strin
     if send(service, call).await?.is_none_or(|it| it.code != 200) {
         return Ok(());
     }
-    let query = format!("fieldSelector=metadata.name%3Dweb&labelSelector={}", text.replace('=', "%3D"));
+    let query = format!(
+        "fieldSelector=metadata.name%3Dweb&labelSelector={}",
+        text.replace('=', "%3D")
+    );
     let path = corpus::path("configmaps");
     let call = Call {
         method: b"GET",
@@ -128,10 +162,15 @@ async fn check_selector(service: &ApiService, value: &Value) -> Result<(), Strin
         query: query.as_bytes(),
         ..Call::default()
     };
-    let Some(list) = send(service, call).await? else { return Ok(()) };
+    let Some(list) = send(service, call).await? else {
+        return Ok(());
+    };
     let listed = list.value["items"].as_array().map(|items| !items.is_empty());
     if listed != Some(valid.matches(&labels)) {
-        return Err(format!("selectors differ: {text:?} and {labels:?}, listed {listed:?} {}", list.value["message"]));
+        return Err(format!(
+            "selectors differ: {text:?} and {labels:?}, listed {listed:?} {}",
+            list.value["message"]
+        ));
     }
     Ok(())
 }
@@ -143,5 +182,7 @@ fn is_label(text: &str) -> bool {
     bytes.len() <= 60
         && is_edge(bytes.first())
         && is_edge(bytes.last())
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }

@@ -120,17 +120,29 @@ fn deeply_nested_message_is_rejected() {
         }
         let schema = headers.into_iter().rev().flatten().collect::<Vec<u8>>();
         let version = part(4, &part(1, &schema));
-        body("apiextensions.k8s.io/v1", "CustomResourceDefinition", &part(2, &part(7, &version)))
+        body(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            &part(2, &part(7, &version)),
+        )
     };
     assert!(decode(&nested(100), ("", "")).is_ok());
     for depth in [128, 500_000] {
         assert_eq!(decode(&nested(depth), ("", "")), Err(TOO_DEEP), "{depth}");
     }
     let json = format!("{}{}", "[".repeat(126), "]".repeat(126));
-    let revision = body("apps/v1", "ControllerRevision", &part(2, &part(1, json.as_bytes())));
+    let revision = body(
+        "apps/v1",
+        "ControllerRevision",
+        &part(2, &part(1, json.as_bytes())),
+    );
     assert!(decode(&revision, ("", "")).is_ok());
     let json = format!("[{json}]");
-    let revision = body("apps/v1", "ControllerRevision", &part(2, &part(1, json.as_bytes())));
+    let revision = body(
+        "apps/v1",
+        "ControllerRevision",
+        &part(2, &part(1, json.as_bytes())),
+    );
     assert_eq!(decode(&revision, ("", "")), Err(TOO_DEEP));
 }
 

@@ -68,7 +68,20 @@ pub fn unmarshal_errors(duplicates: &[String]) -> String {
 /// An open collection. A map keeps the key of its next value.
 enum Node {
     List(Vec<Value>),
-    Map(Map, Option<String>),
+    Map(Map, Option<Key>),
+}
+
+/// The key of a value in a map, or the merge key, which is a plain `<<`.
+enum Key {
+    Name(String),
+    Merge,
+}
+
+/// The source of a value: the text of a scalar, because keys are strings.
+#[derive(Clone, Copy, Default)]
+struct Source<'a> {
+    text: &'a str,
+    plain: bool,
 }
 
 #[derive(Default)]
@@ -93,7 +106,8 @@ impl Reader {
                 };
                 let quoted = style != ScalarStyle::Plain;
                 let value = scalar::read(text, quoted, tag.as_deref()).map_err(YamlError)?;
-                self.put(value, anchor, line, text)?;
+                let plain = !quoted && tag.is_none();
+                self.put(value, anchor, line, Source { text, plain })?;
             }
             Event::SequenceStart(anchor, _) => self.open(Node::List(Vec::new()), anchor)?,
             Event::MappingStart(anchor, _) => self.open(Node::Map(Map::new(), None), anchor)?,
@@ -135,7 +149,7 @@ impl Reader {
             Node::List(items) => Value::Array(items.into()),
             Node::Map(map, _) => Value::Object(map),
         };
-        self.put(value, anchor, line, "")
+        self.put(value, anchor, line, Source::default())
     }
 
     fn alias(&mut self, anchor: usize, line: usize) -> Result<(), YamlError> {
@@ -144,23 +158,37 @@ impl Reader {
         if self.aliased > MAX_ALIASED || value.depth() + self.open.len() > MAX_DEPTH {
             return Err(YamlError("yaml: document contains excessive aliasing".to_owned()));
         }
-        self.put(value, 0, line, "")
+        self.put(value, 0, line, Source::default())
     }
 
-    /// Adds a value to the open collection. `text` is the source of a scalar, because keys are strings.
-    fn put(&mut self, value: Value, anchor: usize, line: usize, text: &str) -> Result<(), YamlError> {
+    /// Adds a value to the open collection.
+    fn put(&mut self, value: Value, anchor: usize, line: usize, source: Source<'_>) -> Result<(), YamlError> {
         if anchor > 0 {
             self.anchors.insert(anchor, value.clone());
         }
         match self.open.last_mut() {
             None => self.root = self.root.take().or(Some(value)),
             Some((Node::List(items), _)) => items.push(value),
-            Some((Node::Map(_, key @ None), _)) => *key = Some(scalar::key(&value, text).map_err(YamlError)?),
+            Some((Node::Map(_, key @ None), _)) => {
+                *key = Some(match source {
+                    Source {
+                        text: "<<",
+                        plain: true,
+                    } => Key::Merge,
+                    Source { text, .. } => Key::Name(scalar::key(&value, text).map_err(YamlError)?),
+                });
+            }
             Some((Node::Map(map, key), _)) => {
-                let key = key.take().unwrap_or_default();
-                if key == "<<" && merges(&value) {
-                    merge_into(map, value);
-                } else if map.insert(key.clone(), value).is_some() && self.duplicates.len() < MAX_REPORTED {
+                let key = match key.take() {
+                    Some(Key::Merge) if merges(&value) => {
+                        merge_into(map, value);
+                        return Ok(());
+                    }
+                    Some(Key::Merge) => "<<".to_owned(),
+                    Some(Key::Name(name)) => name,
+                    None => String::new(),
+                };
+                if map.insert(key.clone(), value).is_some() && self.duplicates.len() < MAX_REPORTED {
                     self.duplicates
                         .push(format!("line {line}: key {key:?} already set in map"));
                 }

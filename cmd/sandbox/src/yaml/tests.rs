@@ -76,6 +76,9 @@ fn aliases_and_merges_are_limited() {
         value("a: &x {k: 1, l: 2}\nb: *x\nc: {<<: *x, k: 3}\n"),
         json!({"a": {"k": 1, "l": 2}, "b": {"k": 1, "l": 2}, "c": {"k": 3, "l": 2}})
     );
+    // A quoted or tagged key is a text.
+    assert_eq!(value(r#"{"<<": {"k": 1}}"#), json!({"<<": {"k": 1}}));
+    assert_eq!(value("{!!str <<: {k: 1}}"), json!({"<<": {"k": 1}}));
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for n in 1..9 {
         let last = n - 1;

@@ -28,7 +28,10 @@ fn draw(draw: &mut Draw) -> Input {
     });
     let list = json!({"kind": "SecretList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": [secret]});
     let body = draw.one(&[secret.clone(), list, status()]).clone();
-    let events = [json!({"type": "ADDED", "object": secret}), json!({"type": "ERROR", "object": status()})];
+    let events = [
+        json!({"type": "ADDED", "object": secret}),
+        json!({"type": "ERROR", "object": status()}),
+    ];
     super::draw(draw, &body, &events)
 }
 
@@ -37,9 +40,15 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
         let fixture = fixture(input);
         let errors = requests(&fixture).await;
         for error in errors {
-            let _ = (error.class(), error.retry_after(), error.code(), error.is_unknown_outcome());
+            let _ = (
+                error.class(),
+                error.retry_after(),
+                error.code(),
+                error.is_unknown_outcome(),
+            );
             // The message of a Status is for users.
-            if !matches!(error, ClientError::Status { .. }) && format!("{error} {error:?}").contains(PASSWORD) {
+            if !matches!(error, ClientError::Status { .. }) && format!("{error} {error:?}").contains(PASSWORD)
+            {
                 return Err(format!("error quotes a secret: {error:?}"));
             }
         }
@@ -51,7 +60,10 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
 async fn requests(fixture: &Fixture) -> Vec<ClientError> {
     let reader: Reader = fixture.transport.reader("fuzz", None);
     let client: Client = fixture.transport.unfenced("fuzz", None);
-    let (key, patch) = (Key::new("default", "a"), json!({"metadata": {"resourceVersion": "7"}}));
+    let (key, patch) = (
+        Key::new("default", "a"),
+        json!({"metadata": {"resourceVersion": "7"}}),
+    );
     let watch = ObjectWatch {
         env: fixture.env.clone(),
         client: reader.clone(),
@@ -65,11 +77,26 @@ async fn requests(fixture: &Fixture) -> Vec<ClientError> {
         reader.get::<MetaObject>(&SECRETS, &key).await.err(),
         reader.get::<Secret>(&SECRETS, &key).await.err(),
         reader.get_raw("/api", "application/json").await.err(),
-        reader.list_metadata(&SECRETS, "", &ListQuery::default()).await.err(),
-        reader.list_all_metadata(&SECRETS, "", ListQuery::default(), |_| true).await.err(),
-        client.create::<Secret>(&SECRETS, "default", patch.to_string().into()).await.err(),
-        client.patch::<Secret>(&SECRETS, &key, Patch::merge(&patch)).await.err(),
-        client.delete(&SECRETS, &key, &Delete::of(Uid::from("1"))).await.err(),
+        reader
+            .list_metadata(&SECRETS, "", &ListQuery::default())
+            .await
+            .err(),
+        reader
+            .list_all_metadata(&SECRETS, "", ListQuery::default(), |_| true)
+            .await
+            .err(),
+        client
+            .create::<Secret>(&SECRETS, "default", patch.to_string().into())
+            .await
+            .err(),
+        client
+            .patch::<Secret>(&SECRETS, &key, Patch::merge(&patch))
+            .await
+            .err(),
+        client
+            .delete(&SECRETS, &key, &Delete::of(Uid::from("1")))
+            .await
+            .err(),
         watch.read().await.err(),
     ];
     match watch.open(&Version::from("7")).await {

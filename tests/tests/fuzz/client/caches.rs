@@ -60,7 +60,10 @@ fn list(resource: &str) -> Value {
         object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
         object
     };
-    let (a, b) = ("11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222");
+    let (a, b) = (
+        "11111111-1111-1111-1111-111111111111",
+        "22222222-2222-2222-2222-222222222222",
+    );
     json!({
         "kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "100", "continue": "", "remainingItemCount": null},
         "items": [stored("a", a), stored("b", b)],
@@ -79,7 +82,13 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
 }
 
 async fn synced<T: Object>(fixture: &Fixture, resource: &Resource) -> Result<(), String> {
-    let Fixture { env, registry, server, transport, .. } = fixture;
+    let Fixture {
+        env,
+        registry,
+        server,
+        transport,
+        ..
+    } = fixture;
     let caches = Caches::new(env, transport.reader("caches", None), Scope::default(), registry);
     let caches = caches.map_err(|error| error.to_string())?;
     let (cache, metadata) = (caches.of::<T>(resource), caches.metadata(resource));
@@ -100,14 +109,28 @@ async fn synced<T: Object>(fixture: &Fixture, resource: &Resource) -> Result<(),
     let expected = [Key::new("default", "a"), Key::new("default", "b")];
     for _ in 0..RECOVERED_SECONDS {
         let keys: Vec<Key> = cache.all().iter().map(|object| object.meta().key()).collect();
-        let all: Vec<Key> = metadata.all().iter().map(|object| object.metadata.key()).collect();
-        let is_whole = whole.as_ref().is_none_or(|whole| whole.is_synced() && whole.len() == expected.len());
-        if cache.is_synced() && keys == expected && all == expected && is_whole && cache.undecodable().is_empty() {
+        let all: Vec<Key> = metadata
+            .all()
+            .iter()
+            .map(|object| object.metadata.key())
+            .collect();
+        let is_whole = whole
+            .as_ref()
+            .is_none_or(|whole| whole.is_synced() && whole.len() == expected.len());
+        if cache.is_synced()
+            && keys == expected
+            && all == expected
+            && is_whole
+            && cache.undecodable().is_empty()
+        {
             while deltas.try_next().is_some() {}
             return Ok(());
         }
         env.clock.sleep(Duration::from_secs(1)).await;
     }
     let keys: Vec<Key> = cache.all().iter().map(|object| object.meta().key()).collect();
-    Err(format!("cache does not recover: {keys:?} instead of {expected:?}, {:?}", cache.status()))
+    Err(format!(
+        "cache does not recover: {keys:?} instead of {expected:?}, {:?}",
+        cache.status()
+    ))
 }

@@ -17,7 +17,10 @@ pub const TARGET: Target = Target {
 };
 
 fn draw(draw: &mut Draw) -> Input {
-    let (resource, path) = *draw.one(&[("appservices", "appcontroller-k8s-io-v1alpha1-appservice"), ("deployments", "apps-v1-deployment")]);
+    let (resource, path) = *draw.one(&[
+        ("appservices", "appcontroller-k8s-io-v1alpha1-appservice"),
+        ("deployments", "apps-v1-deployment"),
+    ]);
     let verb = *draw.one(&["validate", "mutate"]);
     let object = corpus::object(resource);
     let version = object["apiVersion"].as_str().unwrap_or_default();
@@ -34,19 +37,34 @@ fn draw(draw: &mut Draw) -> Input {
         },
     });
     let path = format!("/{verb}-{path}");
-    let path = if draw.once_in(50) { mutate::text(draw, &path) } else { path };
+    let path = if draw.once_in(50) {
+        mutate::text(draw, &path)
+    } else {
+        path
+    };
     vec![path.into_bytes(), mutate::json::json(draw, &review)]
 }
 
 fn check(input: &[Vec<u8>]) -> Result<(), String> {
     let answer = post(&input[0], &input[1])?;
-    let Some(response) = decided(answer, &input[1], "AdmissionReview")? else { return Ok(()) };
+    let Some(response) = decided(answer, &input[1], "AdmissionReview")? else {
+        return Ok(());
+    };
     let Some(patch) = response["patch"].as_str() else {
         let is_explained = response["allowed"] == true || response["status"]["message"].is_string();
-        return if is_explained { Ok(()) } else { Err(format!("denial without a message: {response}")) };
+        return if is_explained {
+            Ok(())
+        } else {
+            Err(format!("denial without a message: {response}"))
+        };
     };
-    let patch = BASE64_STANDARD.decode(patch).map_err(|error| format!("malformed patch: {error}"))?;
-    let patch: json_patch::Patch = serde_json::from_slice(&patch).map_err(|error| format!("malformed patch: {error}"))?;
-    let mut object = serde_json::from_slice::<Value>(&input[1]).unwrap_or_default()["request"]["object"].clone();
-    json_patch::patch_unsafe(&mut object, &patch).map_err(|error| format!("patch does not apply: {error}, {patch}"))
+    let patch = BASE64_STANDARD
+        .decode(patch)
+        .map_err(|error| format!("malformed patch: {error}"))?;
+    let patch: json_patch::Patch =
+        serde_json::from_slice(&patch).map_err(|error| format!("malformed patch: {error}"))?;
+    let mut object =
+        serde_json::from_slice::<Value>(&input[1]).unwrap_or_default()["request"]["object"].clone();
+    json_patch::patch_unsafe(&mut object, &patch)
+        .map_err(|error| format!("patch does not apply: {error}, {patch}"))
 }

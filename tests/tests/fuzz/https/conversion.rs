@@ -33,17 +33,30 @@ fn draw(draw: &mut Draw) -> Input {
 
 fn check(input: &[Vec<u8>]) -> Result<(), String> {
     let answer = post(CONVERSION_PATH.as_bytes(), &input[0])?;
-    let Some(response) = decided(answer, &input[0], "ConversionReview")? else { return Ok(()) };
+    let Some(response) = decided(answer, &input[0], "ConversionReview")? else {
+        return Ok(());
+    };
     let request: Value = serde_json::from_slice(&input[0]).unwrap_or_default();
-    let sent = request["request"]["objects"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let converted = response["convertedObjects"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let sent = request["request"]["objects"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let converted = response["convertedObjects"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let is_same = |(sent, converted): (&Value, &Value)| {
-        sent["metadata"] == converted["metadata"] && converted["apiVersion"] == request["request"]["desiredAPIVersion"]
+        sent["metadata"] == converted["metadata"]
+            && converted["apiVersion"] == request["request"]["desiredAPIVersion"]
     };
     let holds = match response["result"]["status"].as_str() {
         Some("Success") => sent.len() == converted.len() && sent.iter().zip(converted).all(is_same),
         Some("Failure") => converted.is_empty() && response["result"]["message"].is_string(),
         _ => false,
     };
-    if holds { Ok(()) } else { Err(format!("malformed conversion: {response}")) }
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("malformed conversion: {response}"))
+    }
 }

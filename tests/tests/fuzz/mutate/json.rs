@@ -3,23 +3,11 @@
 use coxswain_harness::draw::Draw;
 use serde_json::{Value, json};
 
-use super::{bytes, tokens};
+use super::bytes;
+use super::tokens::{self, TOKENS};
 
 /// Depths around the limit of parsers, and beyond any stack.
 const DEPTHS: [usize; 6] = [100, 126, 127, 128, 500, 100_000];
-/// Names of members with a meaning in patches and in all objects.
-const NAMES: [&str; 10] = [
-    "",
-    "metadata",
-    "managedFields",
-    "creationTimestamp",
-    "$patch",
-    "$retainKeys",
-    "$setElementOrder/containers",
-    "$deleteFromPrimitiveList/finalizers",
-    "x-kubernetes-preserve-unknown-fields",
-    "\u{0}",
-];
 /// Marks a text that is replaced in the encoded JSON, because a value cannot hold its replacement.
 const MARK: &str = "\u{1}";
 const ENCODED_MARK: &str = "\\u0001";
@@ -53,7 +41,7 @@ fn edit(draw: &mut Draw, value: &mut Value, raw: &mut Vec<String>) {
             match draw.below(5) {
                 0 | 1 => drop(map.remove(&name)),
                 2 => drop(map.insert(format!("{MARK}{name}"), other)),
-                3 => drop(map.insert((*draw.one(&NAMES)).to_owned(), other)),
+                3 => drop(map.insert(draw.one(&TOKENS.names).clone(), other)),
                 _ => {
                     let moved = map.remove(&name).unwrap_or_default();
                     map.insert(tokens::text(draw), moved);
@@ -72,7 +60,11 @@ fn edit(draw: &mut Draw, value: &mut Value, raw: &mut Vec<String>) {
         Value::String(text) if draw.once_in(2) => *text = super::text(draw, text),
         Value::Number(number) if draw.once_in(2) => {
             let number = number.as_i64().unwrap_or_default();
-            *node = json!(*draw.one(&[number.wrapping_add(1), number.wrapping_neg(), number.wrapping_mul(1000)]));
+            *node = json!(*draw.one(&[
+                number.wrapping_add(1),
+                number.wrapping_neg(),
+                number.wrapping_mul(1000)
+            ]));
         }
         node => replace(draw, node, other, raw),
     }
@@ -96,8 +88,8 @@ fn replace(draw: &mut Draw, node: &mut Value, other: Value, raw: &mut Vec<String
             let (open, close) = *draw.one(&[("[", "]"), (r#"{"a":"#, "}"), (r#"{"not":"#, "}")]);
             encoded(format!("{}0{}", open.repeat(depth), close.repeat(depth)), raw)
         }
-        16..19 => encoded((*draw.one(&tokens::NUMBERS)).to_owned(), raw),
-        19 => encoded((*draw.one(&tokens::ESCAPED)).to_owned(), raw),
+        16..19 => encoded(draw.one(&TOKENS.numbers).clone(), raw),
+        19 => encoded(draw.one(&TOKENS.escaped).clone(), raw),
         _ => Value::String(tokens::text(draw)),
     };
 }

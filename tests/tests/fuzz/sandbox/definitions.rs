@@ -36,11 +36,16 @@ fn draw(draw: &mut Draw) -> Input {
             let text = crd.to_string();
             let rule = "self.low <= self.high";
             let other = mutate::text(draw, rule);
-            text.replace(rule, Value::String(other).to_string().trim_matches('"')).into_bytes()
+            text.replace(rule, Value::String(other).to_string().trim_matches('"'))
+                .into_bytes()
         }
         _ => {
             let properties = &mut version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
-            let names: Vec<String> = properties.as_object().into_iter().flat_map(|it| it.keys().cloned()).collect();
+            let names: Vec<String> = properties
+                .as_object()
+                .into_iter()
+                .flat_map(|it| it.keys().cloned())
+                .collect();
             let name = draw.one(&names);
             let changed = mutate::json::json(draw, &properties[name]);
             properties[name] = json!("\u{1}");
@@ -51,7 +56,11 @@ fn draw(draw: &mut Draw) -> Input {
     let mut boat = corpus::object("widgets");
     boat["apiVersion"] = json!("harbour.example/v1");
     boat["kind"] = json!("Boat");
-    let boat = if draw.once_in(2) { mutate::json::json(draw, &boat) } else { boat.to_string().into() };
+    let boat = if draw.once_in(2) {
+        mutate::json::json(draw, &boat)
+    } else {
+        boat.to_string().into()
+    };
     vec![definition, boat]
 }
 
@@ -59,11 +68,16 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
     let service = shared::service(corpus::CRDS);
     block_on(async {
         let created = post(&service, &corpus::path(corpus::CRDS), &input[0]).await?;
-        let Some(Answer { code: 201, value }) = created else { return Ok(()) };
+        let Some(Answer { code: 201, value }) = created else {
+            return Ok(());
+        };
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
         check_rewrites(&service, &format!("{}/{name}", corpus::path(corpus::CRDS))).await?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (group, plural) = (text(&value["spec"]["group"]), text(&value["spec"]["names"]["plural"]));
+        let (group, plural) = (
+            text(&value["spec"]["group"]),
+            text(&value["spec"]["names"]["plural"]),
+        );
         let version = text(&value["spec"]["versions"][0]["name"]);
         let path = format!("/openapi/v3/apis/{group}/{version}");
         let document = Call {
@@ -85,9 +99,18 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
             ..Call::default()
         };
         send(&service, table).await?;
-        let Some(Answer { code: 201, value }) = created else { return Ok(()) };
-        let object = format!("{collection}/{}", value["metadata"]["name"].as_str().unwrap_or_default());
-        for path in [&format!("{object}/scale"), &format!("{object}/status"), &collection] {
+        let Some(Answer { code: 201, value }) = created else {
+            return Ok(());
+        };
+        let object = format!(
+            "{collection}/{}",
+            value["metadata"]["name"].as_str().unwrap_or_default()
+        );
+        for path in [
+            &format!("{object}/scale"),
+            &format!("{object}/status"),
+            &collection,
+        ] {
             let get = Call {
                 method: b"GET",
                 path: path.as_bytes(),

@@ -43,7 +43,9 @@ async fn start() -> Shared {
     let service = corpus::builder().start().expect("a sandbox").service();
     let mut initial = BTreeSet::new();
     for resource in corpus::resources() {
-        let list = call(&service, "GET", &corpus::path(resource), "").await.expect("a list");
+        let list = call(&service, "GET", &corpus::path(resource), "")
+            .await
+            .expect("a list");
         initial.extend(items(&list).map(|item| (resource, name(item))));
     }
     Shared {
@@ -71,11 +73,23 @@ async fn reset(shared: &Shared, resource: &'static str) -> Result<(), String> {
             call(service, "PATCH", &path, r#"{"metadata":{"finalizers":null}}"#).await?;
         }
         // A terminating object is deleted already without its finalizers.
-        let _ = call(service, "DELETE", &path, r#"{"gracePeriodSeconds":0,"propagationPolicy":"Background"}"#).await;
+        let _ = call(
+            service,
+            "DELETE",
+            &path,
+            r#"{"gracePeriodSeconds":0,"propagationPolicy":"Background"}"#,
+        )
+        .await;
     }
     // The definition is initial, and a webhook would be called.
     if resource != corpus::CRDS && !resource.ends_with("webhookconfigurations") {
-        call(service, "POST", &collection, &corpus::object(resource).to_string()).await?;
+        call(
+            service,
+            "POST",
+            &collection,
+            &corpus::object(resource).to_string(),
+        )
+        .await?;
     }
     Ok(())
 }
@@ -89,7 +103,11 @@ fn name(object: &Value) -> String {
 }
 
 async fn call(service: &ApiService, method: &str, path: &str, body: &str) -> Result<Value, String> {
-    let content_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let content_type = if method == "PATCH" {
+        "application/merge-patch+json"
+    } else {
+        "application/json"
+    };
     let call = Call {
         method: method.as_bytes(),
         path: path.as_bytes(),
@@ -98,5 +116,9 @@ async fn call(service: &ApiService, method: &str, path: &str, body: &str) -> Res
         ..Call::default()
     };
     let answer = send(service, call).await?.ok_or("invalid request")?;
-    if answer.code < 300 { Ok(answer.value) } else { Err(answer.value.to_string()) }
+    if answer.code < 300 {
+        Ok(answer.value)
+    } else {
+        Err(answer.value.to_string())
+    }
 }
