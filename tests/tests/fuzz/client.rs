@@ -2,7 +2,6 @@
 
 pub mod answers;
 pub mod caches;
-pub mod election;
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,7 +13,7 @@ use coxswain_harness::draw::Draw;
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::metrics::Registry;
-use coxswain_sandbox::{ApiService, ResponseBody};
+use coxswain_sandbox::ResponseBody;
 use futures_util::stream;
 use http::{Request, Response};
 use http_body::Frame;
@@ -42,16 +41,9 @@ struct Server(Arc<Mutex<State>>);
 struct State {
     list: Answer,
     watch: Answer,
-    healed: Option<Healed>,
+    /// The list of a healed server, which keeps watches open.
+    healed: Option<Answer>,
     requests: usize,
-}
-
-/// A server that works.
-#[derive(Clone)]
-enum Healed {
-    /// Answers lists with these objects, and keeps watches open.
-    List(Answer),
-    Sandbox(ApiService),
 }
 
 /// A server and the environment of a manager.
@@ -151,8 +143,8 @@ fn status() -> Value {
 }
 
 impl Server {
-    fn heal(&self, healed: Healed) {
-        self.state().healed = Some(healed);
+    fn heal(&self, list: Answer) {
+        self.state().healed = Some(list);
     }
 
     fn requests(&self) -> usize {
@@ -199,13 +191,12 @@ impl Service<Request<Body>> for Server {
             .uri()
             .query()
             .is_some_and(|query| query.contains("watch=true"));
-        let response = match &mut state.healed {
-            Some(Healed::Sandbox(service)) => return service.call(request),
-            Some(Healed::List(_)) if is_watch => {
+        let response = match &state.healed {
+            Some(_) if is_watch => {
                 let pending = stream::pending::<Result<Frame<Bytes>, Infallible>>();
                 Response::new(StreamBody::new(pending).boxed_unsync())
             }
-            Some(Healed::List(list)) => list.response(),
+            Some(list) => list.response(),
             None if is_watch => state.watch.response(),
             None => state.list.response(),
         };

@@ -1,9 +1,7 @@
 //! HTTPS servers of the manager, on a loopback port, and a client that sends any bytes.
 
-pub mod admission;
-pub mod conversion;
 pub mod endpoints;
-mod reviews;
+pub mod reviews;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -26,17 +26,15 @@ use engine::{Input, Target};
 use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Runtime;
 
-const TARGETS: [Target; 10] = [
+const TARGETS: [Target; 8] = [
     sandbox::requests::TARGET,
     sandbox::definitions::TARGET,
     client::caches::TARGET,
-    client::election::TARGET,
     client::answers::TARGET,
     values::TARGET,
     config::TARGET,
     https::endpoints::TARGET,
-    https::admission::TARGET,
-    https::conversion::TARGET,
+    https::reviews::TARGET,
 ];
 
 fn main() -> ExitCode {

@@ -24,14 +24,39 @@ const INTERNAL_ERRORS: [&str; 5] = [
 ];
 
 /// A request. Invalid characters of the URI are percent-encoded.
-#[derive(Default)]
 pub struct Call<'a> {
-    pub method: &'a [u8],
-    pub path: &'a [u8],
-    pub query: &'a [u8],
-    pub content_type: &'a [u8],
-    pub accept: &'a [u8],
-    pub body: Vec<u8>,
+    method: &'a [u8],
+    path: &'a [u8],
+    query: &'a [u8],
+    accept: &'a [u8],
+    body: (&'a [u8], &'a [u8]),
+}
+
+impl<'a> Call<'a> {
+    pub fn new(method: &'a (impl AsRef<[u8]> + ?Sized), path: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
+        Self {
+            method: method.as_ref(),
+            path: path.as_ref(),
+            query: b"",
+            accept: b"application/json",
+            body: (b"", b""),
+        }
+    }
+
+    pub fn query(self, query: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
+        let query = query.as_ref();
+        Self { query, ..self }
+    }
+
+    pub fn accept(self, accept: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
+        let accept = accept.as_ref();
+        Self { accept, ..self }
+    }
+
+    pub fn body(self, media: &'a (impl AsRef<[u8]> + ?Sized), body: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
+        let body = (media.as_ref(), body.as_ref());
+        Self { body, ..self }
+    }
 }
 
 /// An answer. The value is null if the answer is not JSON.
@@ -51,10 +76,11 @@ pub async fn send(service: &ApiService, call: Call<'_>) -> Result<Option<Answer>
     let uri = format!("{}?{}", encode(call.path, b"/"), encode(call.query, b"=&"));
     let method = Method::from_bytes(call.method);
     let request = Request::builder().method(method.unwrap_or(Method::GET)).uri(&uri);
+    let (content_type, body) = call.body;
     let request = request
-        .header("content-type", call.content_type)
+        .header("content-type", content_type)
         .header("accept", call.accept);
-    let Ok(request) = request.body(Full::<Bytes>::from(call.body)) else {
+    let Ok(request) = request.body(Full::new(Bytes::copy_from_slice(body))) else {
         return Ok(None);
     };
     let response = match service.clone().call(request).await {
@@ -77,12 +103,12 @@ pub async fn send(service: &ApiService, call: Call<'_>) -> Result<Option<Answer>
     let malformed = |why: &str| format!("{why}: {code} {} for {uri}", bytes.escape_ascii());
     if !is_json {
         let is_known = matches!(code, 200 | 204 | 404 | 405) && std::str::from_utf8(&bytes).is_ok();
-        return is_known
-            .then_some(Some(Answer {
-                code,
-                value: Value::Null,
-            }))
-            .ok_or_else(|| malformed("not JSON"));
+        let value = Value::Null;
+        return if is_known {
+            Ok(Some(Answer { code, value }))
+        } else {
+            Err(malformed("not JSON"))
+        };
     }
     // A watch answers with a line per event.
     let mut lines = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
@@ -108,12 +134,8 @@ pub async fn send(service: &ApiService, call: Call<'_>) -> Result<Option<Answer>
 
 /// Checks that a stored object can be written again: a PUT and patches with the object itself change nothing.
 pub async fn check_rewrites(service: &ApiService, path: &str) -> Result<(), String> {
-    let get = Call {
-        method: b"GET",
-        path: path.as_bytes(),
-        ..Call::default()
-    };
-    let Some(stored) = send(service, get).await?.filter(|it| it.code == 200) else {
+    let stored = send(service, Call::new("GET", path)).await?;
+    let Some(stored) = stored.filter(|it| it.code == 200) else {
         return Err(format!("written object is not readable: {path}"));
     };
     let object = stored.value.to_string();
@@ -134,13 +156,7 @@ pub async fn check_rewrites(service: &ApiService, path: &str) -> Result<(), Stri
         ),
         ("PATCH", "application/strategic-merge-patch+json", merged),
     ] {
-        let call = Call {
-            method: method.as_bytes(),
-            path: path.as_bytes(),
-            content_type: content_type.as_bytes(),
-            body: body.into_bytes(),
-            ..Call::default()
-        };
+        let call = Call::new(method, path).body(content_type, &body);
         let Some(answer) = send(service, call).await? else {
             continue;
         };

@@ -94,14 +94,10 @@ async fn check_quantity(service: &ApiService, text: &str) -> Result<(), String> 
     let mut quota = corpus::object("resourcequotas");
     quota["spec"] = json!({"hard": {"requests.example.com/a": text, "limits.memory": text}});
     let path = corpus::path("resourcequotas");
-    let call = Call {
-        method: b"POST",
-        path: path.as_bytes(),
-        query: b"dryRun=All",
-        content_type: b"application/json",
-        body: quota.to_string().into_bytes(),
-        ..Call::default()
-    };
+    let quota = quota.to_string();
+    let call = Call::new("POST", &path)
+        .query("dryRun=All")
+        .body("application/json", &quota);
     let answer = send(service, call).await?.filter(|it| it.code == 201);
     let Some(value) = quantity::billionths(text).zip(answer) else {
         return Ok(());
@@ -140,14 +136,8 @@ async fn check_selector(service: &ApiService, value: &Value) -> Result<(), Strin
         return Ok(());
     }
     let path = format!("{}/web", corpus::path("configmaps"));
-    let patch = json!([{"op": "add", "path": "/metadata/labels", "value": value["labels"]}]);
-    let call = Call {
-        method: b"PATCH",
-        path: path.as_bytes(),
-        content_type: b"application/json-patch+json",
-        body: patch.to_string().into_bytes(),
-        ..Call::default()
-    };
+    let patch = json!([{"op": "add", "path": "/metadata/labels", "value": value["labels"]}]).to_string();
+    let call = Call::new("PATCH", &path).body("application/json-patch+json", &patch);
     if send(service, call).await?.is_none_or(|it| it.code != 200) {
         return Ok(());
     }
@@ -156,12 +146,7 @@ async fn check_selector(service: &ApiService, value: &Value) -> Result<(), Strin
         text.replace('=', "%3D")
     );
     let path = corpus::path("configmaps");
-    let call = Call {
-        method: b"GET",
-        path: path.as_bytes(),
-        query: query.as_bytes(),
-        ..Call::default()
-    };
+    let call = Call::new("GET", &path).query(&query);
     let Some(list) = send(service, call).await? else {
         return Ok(());
     };

@@ -11,7 +11,7 @@ use coxswain_manager::object::{Key, Object, Resource};
 use k8s_openapi::api::core::v1::Pod as WholePod;
 use serde_json::{Value, json};
 
-use super::{Answer, Fixture, Healed, fixture, status};
+use super::{Answer, Fixture, fixture, status};
 use crate::sandbox::corpus;
 use crate::{Input, Target, paused};
 
@@ -99,12 +99,12 @@ async fn synced<T: Object>(fixture: &Fixture, resource: &Resource) -> Result<(),
     if server.requests() > REQUESTS_MAX {
         return Err(format!("too many requests: {} in {BROKEN:?}", server.requests()));
     }
-    server.heal(Healed::List(Answer {
+    server.heal(Answer {
         code: 200,
         retry_after: Vec::new(),
         body: list(&resource.plural).to_string().into(),
         chunks: Vec::new(),
-    }));
+    });
     cache.relist();
     let expected = [Key::new("default", "a"), Key::new("default", "b")];
     for _ in 0..RECOVERED_SECONDS {

@@ -14,7 +14,7 @@ pub const TARGET: Target = Target {
     check,
 };
 
-const TABLE: &[u8] = b"application/json;as=Table;v=v1;g=meta.k8s.io";
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 /// Draws a definition and an object.
 fn draw(draw: &mut Draw) -> Input {
@@ -65,71 +65,52 @@ fn draw(draw: &mut Draw) -> Input {
 }
 
 fn check(input: &[Vec<u8>]) -> Result<(), String> {
-    let service = shared::service(corpus::CRDS);
+    let service = &shared::service(corpus::CRDS);
+    let crds = &corpus::path(corpus::CRDS);
     block_on(async {
-        let created = post(&service, &corpus::path(corpus::CRDS), &input[0]).await?;
-        let Some(Answer { code: 201, value }) = created else {
+        let Some(Answer {
+            code: 201,
+            value: crd,
+        }) = post(service, crds, &input[0]).await?
+        else {
             return Ok(());
         };
-        let name = value["metadata"]["name"].as_str().unwrap_or_default();
-        check_rewrites(&service, &format!("{}/{name}", corpus::path(corpus::CRDS))).await?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (group, plural) = (
-            text(&value["spec"]["group"]),
-            text(&value["spec"]["names"]["plural"]),
-        );
-        let version = text(&value["spec"]["versions"][0]["name"]);
-        let path = format!("/openapi/v3/apis/{group}/{version}");
-        let document = Call {
-            method: b"GET",
-            path: path.as_bytes(),
-            accept: b"application/json",
-            ..Call::default()
+        check_rewrites(service, &format!("{crds}/{}", text(&crd["metadata"]["name"]))).await?;
+        let spec = &crd["spec"];
+        let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
+        let version = text(&spec["versions"][0]["name"]);
+        send(
+            service,
+            Call::new("GET", &format!("/openapi/v3/apis/{group}/{version}")),
+        )
+        .await?;
+        let namespace = if spec["scope"] == "Namespaced" {
+            "namespaces/default/"
+        } else {
+            ""
         };
-        send(&service, document).await?;
-        let is_namespaced = value["spec"]["scope"] == "Namespaced";
-        let namespace = if is_namespaced { "namespaces/default/" } else { "" };
         let collection = format!("/apis/{group}/{version}/{namespace}{plural}");
-        let created = post(&service, &collection, &input[1]).await?;
-        let table = Call {
-            method: b"GET",
-            path: collection.as_bytes(),
-            query: b"fieldSelector=spec.mode=fast",
-            accept: TABLE,
-            ..Call::default()
-        };
-        send(&service, table).await?;
-        let Some(Answer { code: 201, value }) = created else {
+        let created = post(service, &collection, &input[1]).await?;
+        let list = Call::new("GET", &collection)
+            .query("fieldSelector=spec.mode=fast")
+            .accept(TABLE);
+        send(service, list).await?;
+        let Some(Answer {
+            code: 201,
+            value: boat,
+        }) = created
+        else {
             return Ok(());
         };
-        let object = format!(
-            "{collection}/{}",
-            value["metadata"]["name"].as_str().unwrap_or_default()
-        );
-        for path in [
-            &format!("{object}/scale"),
-            &format!("{object}/status"),
-            &collection,
-        ] {
-            let get = Call {
-                method: b"GET",
-                path: path.as_bytes(),
-                accept: TABLE,
-                ..Call::default()
-            };
-            send(&service, get).await?;
+        let object = format!("{collection}/{}", text(&boat["metadata"]["name"]));
+        for path in [format!("{object}/scale"), format!("{object}/status"), collection] {
+            send(service, Call::new("GET", &path).accept(TABLE)).await?;
         }
-        check_rewrites(&service, &object).await
+        check_rewrites(service, &object).await
     })
 }
 
 async fn post(service: &ApiService, path: &str, body: &[u8]) -> Result<Option<Answer>, String> {
-    let call = Call {
-        method: b"POST",
-        path: path.as_bytes(),
-        content_type: b"application/json",
-        body: body.to_vec(),
-        ..Call::default()
-    };
-    send(service, call).await
+    send(service, Call::new("POST", path).body("application/json", body)).await
 }

@@ -161,14 +161,10 @@ fn check(input: &[Vec<u8>]) -> Result<(), String> {
         .max_by_key(|it| corpus::path(it).len())
         .unwrap_or("pods");
     let service = shared::service(resource);
-    let call = Call {
-        method,
-        path,
-        query,
-        content_type,
-        accept,
-        body: body.clone(),
-    };
+    let call = Call::new(method, path)
+        .query(query)
+        .accept(accept)
+        .body(content_type, body);
     block_on(async {
         let Some(answer) = send(&service, call).await? else {
             return Ok(());

@@ -108,13 +108,7 @@ async fn call(service: &ApiService, method: &str, path: &str, body: &str) -> Res
     } else {
         "application/json"
     };
-    let call = Call {
-        method: method.as_bytes(),
-        path: path.as_bytes(),
-        content_type: content_type.as_bytes(),
-        body: body.as_bytes().to_vec(),
-        ..Call::default()
-    };
+    let call = Call::new(method, path).body(content_type, body);
     let answer = send(service, call).await?.ok_or("invalid request")?;
     if answer.code < 300 {
         Ok(answer.value)
