@@ -17,6 +17,7 @@ mod slow_server;
 mod startup;
 mod unreadable_resources;
 mod unresolvable_owners;
+mod virtual_owners;
 mod warm_standby;
 
 use std::collections::BTreeSet;

@@ -1,0 +1,43 @@
+//! Owners that exist, or existed, and that no cache shows.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn uncached_cluster_scoped_owner_keeps_its_dependents() {
+    let f = fixture().await;
+    f.api
+        .lag()
+        .hold_at("clusterroles.rbac.authorization.k8s.io", f.sandbox.revision());
+    let owner = f.create(&ROLES, "owner", &[]).await;
+    f.create_dependents(&MAPS, &owner, 3).await;
+    f.sleep(Duration::from_mins(1)).await;
+    assert_eq!(f.left(&MAPS).await, 3);
+    f.delete(&ROLES, &owner, Propagation::Background).await;
+    f.until(async |f| f.left(&MAPS).await == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_of_an_owner_that_no_cache_has_shown_is_noticed() {
+    let f = fixture().await;
+    f.api.lag().hold_at("secrets", f.sandbox.revision());
+    let owner = f.create_owner("owner", 3).await;
+    f.sleep(Duration::from_secs(5)).await;
+    assert_eq!(f.left(&MAPS).await, 3);
+    f.delete(&SECRETS, &owner, Propagation::Background).await;
+    f.until(async |f| f.left(&MAPS).await == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn owner_deleted_with_its_kind_is_noticed_by_a_late_event() {
+    let f = fixture().await;
+    f.define_widgets().await;
+    let owner = f.create(&WIDGETS, "owner", &[]).await;
+    f.create_dependents(&MAPS, &owner, 3).await;
+    f.settle().await;
+    f.api.lag().hold_at("widgets.test.dev", f.sandbox.revision());
+    f.delete(&WIDGETS, &owner, Propagation::Background).await;
+    f.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS])));
+    f.sleep(Duration::from_secs(3)).await;
+    f.api.lag().release();
+    f.until(async |f| f.left(&MAPS).await == 0).await;
+}
