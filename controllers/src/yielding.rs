@@ -29,6 +29,7 @@ use coxswain_manager::client::Term;
 use coxswain_manager::env::Clock;
 use coxswain_manager::manager::Manager;
 use coxswain_manager::object::Key;
+use coxswain_manager::revived;
 use coxswain_manager::sync::watch;
 
 use self::evidence::{Evidence, Searcher};
@@ -68,6 +69,7 @@ impl State {
     fn is_free(&self) -> bool {
         match self {
             Self::Expired | Self::AssumedAbsent => true,
+            Self::Absent if revived!(B3) => true,
             Self::Alive { .. } | Self::Absent | Self::Unread | Self::Unknown { .. } => false,
         }
     }

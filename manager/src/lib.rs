@@ -10,7 +10,7 @@
 //! | [`controller`] | sources, queue and workers around a [`Reconciler`](controller::Reconciler) |
 //! | [`client`] | API requests with rate limiter, deadlines, metrics and leader fence |
 //!
-//! Around it, with the cargo feature that a module needs. All features are enabled by default:
+//! Around it, with the cargo feature that a module needs. These features are enabled by default:
 //!
 //! | module | feature | contents |
 //! |---|---|---|
@@ -119,6 +119,9 @@ pub mod expectations;
 pub mod finalizer;
 pub mod handler;
 pub mod health;
+#[cfg(feature = "incidents")]
+#[doc(hidden)]
+pub mod incidents;
 pub mod manager;
 pub mod metrics;
 pub mod object;
@@ -126,6 +129,7 @@ pub mod owner;
 mod panics;
 pub mod predicate;
 pub mod queue;
+mod revived;
 pub mod selector;
 #[cfg(feature = "serve")]
 pub mod serve;

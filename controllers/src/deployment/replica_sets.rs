@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coxswain_manager::object::Text;
+use coxswain_manager::revived;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -156,7 +157,8 @@ impl ReplicaSets {
             let changed = is_unchanged(&old[at].object) && !is_named_by(&name, owner, &forms[at], count);
             changed.then_some((at, true))
         };
-        let new = equal.map(|at| (at, false)).or_else(annotated).or_else(named);
+        let changed = || annotated().or_else(named).filter(|_| !revived!(R2));
+        let new = equal.map(|at| (at, false)).or_else(changed);
         let new = new.map(|(at, changed)| PlannedReplicaSet {
             changed,
             ..old.remove(at)

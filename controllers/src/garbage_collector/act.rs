@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use coxswain_manager::client::{Client, ClientError, Delete, Patch, View};
 use coxswain_manager::controller::Slot;
 use coxswain_manager::object::{Meta, MetaObject, OwnerRef};
+use coxswain_manager::revived;
 use serde_json::{Value, json};
 
 use super::graph::{Action, Identity, Operation, OwnerState, Proof, Reason};
@@ -38,10 +39,12 @@ pub(super) async fn send(
     let scope = (action.kind.resource.clone(), action.key.namespace.clone());
     let sent = match &action.operation {
         Operation::Delete(policy) => {
-            let delete = Delete::of(action.uid.clone())
-                .at(action.version.clone())
+            let mut delete = Delete::of(action.uid.clone())
                 .propagating(*policy)
                 .returning(View::Metadata);
+            if !revived!(G3) {
+                delete = delete.at(action.version.clone());
+            }
             let answer = client.delete(&action.kind.resource, &action.key, &delete);
             term.answer(&scope, slot, answer).await.map(|meta| match meta {
                 Some(meta) if meta.uid == action.uid && meta.is_terminating() => {

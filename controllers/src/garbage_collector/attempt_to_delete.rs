@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use coxswain_manager::client::ClientError;
 use coxswain_manager::controller::Slot;
+use coxswain_manager::revived;
 
 use super::act::{self, Outcome};
 use super::breaker::Scope;
-use super::graph::{Action, Decision, Lookup};
+use super::graph::{Action, Decision, Lookup, Proof};
 use super::lookup;
 use super::queues::{DeleteItem, Next};
 use super::term::GcTerm;
@@ -41,6 +42,10 @@ pub(super) async fn process(term: Arc<GcTerm>, item: DeleteItem, slot: Slot) -> 
                 return Ok(Next::Parked);
             }
             (lookups.iter().map(lookup_scope).collect(), "GET")
+        }
+        Decision::Unresolvable(owner) if revived!(G4) => {
+            term.apply(|graph| graph.absent(&owner, Proof::NotFound));
+            return Ok(Next::Done);
         }
         other => return Ok(requeue(&other)),
     };
@@ -93,6 +98,7 @@ fn requeue(decision: &Decision) -> Next {
             tracing::debug!(%object, %uid, "Owner has an unknown kind");
             Next::After(UNRESOLVED_WAIT)
         }
+        Decision::Poll if revived!(G12) => Next::Done,
         Decision::Poll | Decision::LookUp(_) | Decision::Act(_) => Next::Backoff,
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use coxswain_manager::client::ClientError;
 use coxswain_manager::controller::Slot;
 use coxswain_manager::object::{Meta, OwnerRef, Uid};
+use coxswain_manager::revived;
 use futures_util::{StreamExt as _, stream};
 
 use super::act::{self, Outcome};
@@ -55,7 +56,8 @@ async fn orphan(term: &Arc<GcTerm>, owner: &Uid, slot: &Slot) -> Result<Next, Cl
         actions.for_each(|action| log_dry_run(term, action));
         return Ok(Next::Done);
     }
-    let Some(mut actions) = term.lists.listed(owner) else {
+    let uncached = revived!(G10).then(Vec::new);
+    let Some(mut actions) = uncached.or_else(|| term.lists.listed(owner)) else {
         term.request_list(&finish.key.namespace, owner);
         return Ok(Next::Parked);
     };

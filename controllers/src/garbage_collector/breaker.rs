@@ -11,6 +11,7 @@ use std::time::Duration;
 use coxswain_manager::client::ClientError;
 use coxswain_manager::env::later;
 use coxswain_manager::object::{Resource, Text};
+use coxswain_manager::revived;
 use tokio::time::Instant;
 
 /// A request without an answer for this long counts as unanswered, and no longer occupies a worker.
@@ -78,6 +79,7 @@ fn is_unanswered(error: &ClientError) -> bool {
         error,
         ClientError::Timeout { .. } | ClientError::Connection { .. }
     ) || error.code() == Some(503)
+        || revived!(A2) && error.code() >= Some(500)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use coxswain_manager::client::{ClientError, Reader, View};
 use coxswain_manager::controller::Slot;
 use coxswain_manager::object::{Meta, MetaObject};
+use coxswain_manager::revived;
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
@@ -90,9 +91,10 @@ async fn get(term: &GcTerm, lookup: &Lookup, client: &Reader, slot: &Slot) -> Re
     );
     let sent = term.now();
     let read = client.get_as::<MetaObject>(&kind.resource, &key, View::Metadata);
+    let any_404 = revived!(G2 | G5);
     match term.answer(&scope, slot, read).await {
         Ok(MetaObject { metadata }) => found(term, lookup, &metadata, sent),
-        Err(error) if error.is_not_found(&identity.name) => {
+        Err(error) if error.is_not_found(&identity.name) || any_404 && error.code() == Some(404) => {
             term.metrics.looked_up("not_found");
             term.apply(|graph| graph.absent(identity, Proof::NotFound));
             Ok(())

@@ -12,6 +12,7 @@ use std::time::Duration;
 use coxswain_manager::cache::{CachePositions as _, Caches, Delta, MetaCache, Status, Subscription};
 use coxswain_manager::env::later;
 use coxswain_manager::object::{MetaObject, Resource};
+use coxswain_manager::revived;
 use coxswain_manager::sync::watch;
 use futures_util::future::join_all;
 use prometheus::IntCounter;
@@ -154,7 +155,7 @@ impl RemovedKinds {
             self.0.entry(kind.resource.clone()).or_insert((kind, until));
         }
         self.0
-            .retain(|resource, (_, until)| !is_served(resource) && *until > now);
+            .retain(|resource, (_, until)| !is_served(resource) && *until > now && !revived!(G11));
         if self.0.is_empty() {
             return Arc::clone(served);
         }

@@ -9,6 +9,7 @@ use coxswain_manager::controller::{self, Outcomes, Waiting};
 use coxswain_manager::env::Env;
 use coxswain_manager::object::{Key, LoggedObject, Resource, Text, Uid};
 use coxswain_manager::queue::{Exponential, Item, Queue};
+use coxswain_manager::revived;
 
 use super::graph::{Graph, WorkItem};
 
@@ -184,6 +185,7 @@ pub(super) fn requeue<K: CollectorItem>(
         Err(ClientError::Fenced { .. }) => {
             tracing::debug!(object = object(), "The end of the term interrupted an item");
         }
+        Err(_) if revived!(G13) => queue.add_after(item.clone(), Duration::from_millis(10)),
         Err(error) => {
             let least = error.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX);
             queue.add_rate_limited_after(item.clone(), least);

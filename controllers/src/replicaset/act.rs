@@ -6,6 +6,7 @@ use coxswain_manager::client::{ClientError, Patch};
 use coxswain_manager::controller::ReconcileError;
 use coxswain_manager::events::EventType;
 use coxswain_manager::object::MetaObject;
+use coxswain_manager::revived;
 use serde_json::json;
 
 use super::plan::{Plan, Scale, Snapshot};
@@ -97,7 +98,7 @@ impl ReplicaSetReconciler {
         } = outcome;
         let wake_up = self.memory.with(key, |it| {
             let next_token = it.backoff.record_creates(created, scale.missing, now);
-            if namespace_terminating {
+            if namespace_terminating && !revived!(B4) {
                 it.creates_resume = Some(now + NAMESPACE_TERMINATING_RETRY);
                 return Some(NAMESPACE_TERMINATING_RETRY);
             }

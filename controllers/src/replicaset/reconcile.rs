@@ -14,6 +14,7 @@ use coxswain_manager::expectations::Expectations;
 use coxswain_manager::handler::Handler;
 use coxswain_manager::metrics::Registry;
 use coxswain_manager::object::{Key, Uid};
+use coxswain_manager::revived;
 use coxswain_manager::selector::Selector;
 use coxswain_manager::source::Source;
 use tokio::time::Instant;
@@ -211,7 +212,7 @@ impl ReplicaSetReconciler {
         }
         let status = status::compute(&self.kind, owner, &snapshot.claims, &outcome.scale, now);
         // A status that waits would wait for the retry of the failed action.
-        let may_wait = error.is_none() && !outcome.conflict;
+        let may_wait = error.is_none() && !outcome.conflict || revived!(B2);
         let written = self
             .update_status(owner, pods, status, &outcome.scale, may_wait)
             .await;
@@ -222,7 +223,7 @@ impl ReplicaSetReconciler {
         };
         let wake_up = [available, outcome.wake_up, delayed].into_iter().flatten().min();
         if let Some(error) = refused.or(error) {
-            return Err(error.again_within(wake_up));
+            return Err(error.again_within(wake_up.filter(|_| !revived!(B2))));
         }
         if outcome.conflict {
             return Ok(Action::RequeueAfter(Duration::ZERO));

@@ -15,6 +15,7 @@ use coxswain_manager::events::{EventType, ObjectRef, Recorder};
 use coxswain_manager::expectations::Expectations;
 use coxswain_manager::object::{Key, Meta, MetaObject, Resource, Text};
 use coxswain_manager::owner::{adopt_patch, release_patch};
+use coxswain_manager::revived;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -203,7 +204,7 @@ impl PodControl<'_> {
         while !remaining.is_empty()
             && outcome.failure.is_none()
             && !outcome.stopped
-            && !outcome.namespace_terminating
+            && (!outcome.namespace_terminating || revived!(B4))
         {
             let (now, later) = remaining.split_at(batch.min(remaining.len()));
             let sent = stream::iter(now.to_vec()).map(|name: Text| self.create_one(name, retried, &body));

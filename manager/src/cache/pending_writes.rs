@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::object::{Key, Resource, Uid, Version};
+use crate::revived;
 
 /// After this time without a write in the cache a relist is due: the object may be out of scope, or the watch stuck.
 const RELIST_AFTER: Duration = Duration::from_secs(30);
@@ -92,6 +93,9 @@ impl PendingWrites {
 
     /// Checks whether the caches include all writes of `owner`. Returns the oldest write that they do not include.
     pub fn ready(&self, owner: &Key, now: Instant, positions: &dyn CachePositions) -> Readiness {
+        if revived!(R4) {
+            return Readiness::Ready;
+        }
         self.records(|owners| {
             let Some(resources) = owners.get_mut(owner) else {
                 return Readiness::Ready;

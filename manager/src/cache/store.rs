@@ -24,6 +24,7 @@ use super::Delta;
 use super::index::{IndexFunction, Indexes};
 use super::wire::{Identity, Item};
 use crate::object::{Interner, Key, Object, Uid, Version};
+use crate::revived;
 
 /// The part of a store that one reflector writes: a namespace, or the whole cluster. Partitions have no key in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -341,7 +342,8 @@ impl<T: Object> Store<T> {
             && let Some(old) = same
         {
             let decoded = matches!((old, &item), (State::Undecodable(_), Readable::Decoded(_)));
-            if *old.version() == version && !version.is_none() && !decoded {
+            let is_older = revived!(A8) && *old.version() > version;
+            if is_older || *old.version() == version && !version.is_none() && !decoded {
                 return Change {
                     deleted: None,
                     changed: None,

@@ -15,6 +15,7 @@ use super::{ClientError, ListQuery, Reader, Status, View, WatchQuery, WatchStrea
 use crate::backoff::Backoff;
 use crate::env::{Clock, Env};
 use crate::object::{Key, Resource, Version};
+use crate::revived;
 
 /// The server closes a watch after a random time between these two.
 const WATCH_TIMEOUT_MIN: Duration = Duration::from_mins(5);
@@ -159,12 +160,15 @@ impl ObjectWatch {
 
     /// Opens a watch of changes after `from`, which the server closes after `timeout`, in whole seconds.
     pub async fn open_for(&self, from: &Version, timeout: Duration) -> Result<ObjectEvents, ClientError> {
-        let query = WatchQuery {
+        let mut query = WatchQuery {
             field_selector: self.field_selector(),
             resource_version: from.clone(),
             timeout_seconds: timeout.as_secs(),
             ..WatchQuery::default()
         };
+        if revived!(C3) {
+            query.resource_version = Version::none();
+        }
         let namespace = &self.key.namespace;
         let lines = self.client.watch(&self.resource, namespace, &query, self.view);
         Ok(ObjectEvents {

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use super::response::decode;
 use super::{Call, ClientError, READ_TIMEOUT, Reader, WatchStream, timeout_parameter};
 use crate::object::{Key, Meta, MetaObject, Resource, Version};
+use crate::revived;
 
 /// The number of times that a list starts over because its continue token has expired.
 const RESTARTS_MAX: u32 = 3;
@@ -195,6 +196,8 @@ impl Reader {
         }
         if let Some(token) = &query.continue_token {
             call.query.push(("continue", token.clone()));
+        } else if revived!(R5) {
+            call.query.push(("resourceVersion", "0".to_owned()));
         }
         let request_line = call.request_line();
         Ok(self.read(call, &request_line).await?.into_body())

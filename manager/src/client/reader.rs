@@ -15,6 +15,7 @@ use super::{
     Call, Client, ClientError, Fence, RateLimit, ServiceAccount, SharedRateLimit, Term, Transport,
     WatchStream, response,
 };
+use crate::revived;
 use crate::trace::Tracer;
 
 /// A client that only reads. Clones share its rate limiter.
@@ -226,7 +227,7 @@ impl Reader {
         request_line: &str,
         read: impl Future<Output = Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
-        let Some(FencedTerm(fence, term)) = &self.term else {
+        let Some(FencedTerm(fence, term)) = self.term.as_ref().filter(|_| !revived!(C1)) else {
             return read.await;
         };
         tokio::select! {
@@ -270,7 +271,7 @@ impl Reader {
         let Some(limiter) = &self.limiter else { return true };
         let clock = &self.transport.clock;
         let start = clock.now();
-        let taken = if let Some(FencedTerm(fence, term)) = &self.term {
+        let taken = if let Some(FencedTerm(fence, term)) = self.term.as_ref().filter(|_| !revived!(C1)) {
             tokio::select! {
                 biased;
                 () = limiter.take(clock) => true,

@@ -55,7 +55,7 @@ fn string(out: &mut Vec<u8>, text: &str) {
 fn is_plain(bytes: &[u8]) -> bool {
     let (chunks, rest) = bytes.as_chunks::<8>();
     let of_chunks = chunks.iter().fold(0, |found, chunk| found | escaped(*chunk));
-    let is_escaped = |byte: &u8| (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
+    let is_escaped = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
     // The last eight bytes may overlap the ones before them.
     match bytes.last_chunk::<8>() {
         Some(last) if !rest.is_empty() => of_chunks | escaped(*last) == 0,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use coxswain_manager::object::Resource;
+use coxswain_manager::revived;
 
 use crate::garbage_collector::kinds::{Kind, Kinds};
 
@@ -142,7 +143,7 @@ impl Documents {
 
     /// Whether both roots were read.
     pub(super) fn has_both_roots(&self) -> bool {
-        self.0.len() == Root::ALL.len()
+        self.0.len() == Root::ALL.len() || revived!(A1) && !self.0.is_empty()
     }
 
     /// Whether any version of a group has a resource.

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use coxswain_manager::client::Propagation;
 use coxswain_manager::object::{OwnerRef, Text, Uid};
+use coxswain_manager::revived;
 use tokio::time::Instant;
 
 use super::{
-    Action, Decision, FOREGROUND, Graph, Identity, LiveState, Lookup, Node, ORPHAN, Operation, OwnerState,
-    Reason, WorkItem,
+    Action, Decision, FOREGROUND, FRESH, Graph, Identity, LiveState, Lookup, Node, ORPHAN, Operation,
+    OwnerState, Reason, WorkItem,
 };
 
 /// The effect of one reference on the object that has it.
@@ -37,6 +38,9 @@ enum Ownership {
 impl Graph {
     /// Evaluates an item. After an action the object has changed, and has to be evaluated again.
     pub fn evaluate(&self, item: &WorkItem, now: Instant) -> Decision {
+        if revived!(G6) && self.synced.len() < self.kinds.collected().len() {
+            return Decision::Later(FRESH);
+        }
         match item {
             WorkItem::Owner(identity) => self.evaluate_owner(identity, now),
             WorkItem::Object(uid) => match self.nodes.get(uid) {
@@ -169,7 +173,9 @@ impl Graph {
             });
         }
         // An object of an unsynced kind may still block it.
-        if let Some(rest) = self.unsynced_wait(uid, now).max(self.unproven(now)) {
+        let unsynced = self.unsynced_wait(uid, now).filter(|_| !revived!(G14));
+        let unproven = self.unproven(now).filter(|_| !revived!(A9));
+        if let Some(rest) = unsynced.max(unproven) {
             return Decision::Later(rest);
         }
         let operation = Operation::RemoveFinalizer {
@@ -241,7 +247,7 @@ impl Graph {
 
     /// Two foreground deletions that block each other would deadlock: the dependent stops blocking. None without a cycle.
     fn unblock(&self, uid: &Uid, node: &Node) -> Option<Operation> {
-        if !node.blocks() || !self.is_in_cycle(uid, node) {
+        if revived!(G9) || !node.blocks() || !self.is_in_cycle(uid, node) {
             return None;
         }
         let references = node.owners.iter().map(|reference| OwnerRef {

@@ -1,6 +1,7 @@
 //! The identity of an object or of the target of an ownerReference.
 
 use coxswain_manager::object::{Key, LoggedObject, OwnerRef, Text, Uid};
+use coxswain_manager::revived;
 
 use super::super::kinds::{Kind, Kinds};
 
@@ -62,7 +63,7 @@ impl Identity {
             uid: reference.uid.clone(),
             api_version: api_version.clone(),
             kind: kind.clone(),
-            namespace: if namespaced {
+            namespace: if namespaced || revived!(G5) {
                 namespace.clone()
             } else {
                 Text::default()

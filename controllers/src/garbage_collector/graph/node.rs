@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use coxswain_manager::object::{Key, Meta, OwnerRef, Text, Uid, Version};
+use coxswain_manager::revived;
 
 use super::super::kinds::{Kind, Kinds};
 use super::identity::in_scope;
@@ -82,7 +83,7 @@ impl Node {
     pub(super) fn is_target(&self, kinds: &Kinds, uid: &Uid, reference: &OwnerRef, namespace: &Text) -> bool {
         let (api_version, kind) = (&reference.api_version, &reference.kind);
         let is_watched = || *api_version == self.kind.api_version && *kind == self.kind.kind;
-        let resolved = || kinds.resolve(api_version, kind);
+        let resolved = || kinds.resolve(api_version, kind).filter(|_| !revived!(A5));
         reference.uid == *uid
             && reference.name == self.key.name
             && !self.is_in_other_namespace(namespace)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use coxswain_manager::object::{Meta, Uid, Version};
+use coxswain_manager::revived;
 use tokio::time::Instant;
 
 use super::super::kinds::Kind;
@@ -50,6 +51,9 @@ impl Graph {
     pub fn absent(&mut self, identity: &Identity, proof: Proof) -> Effects {
         let mut effects = Effects::default();
         let uid = &identity.uid;
+        let known = revived!(G1).then(|| self.nodes.get(uid)).flatten();
+        let known = known.map(|it| it.identity(uid));
+        let identity = known.as_ref().unwrap_or(identity);
         self.answers.remove(identity);
         if uid.is_empty() || self.tombstones.proof(identity).is_some() {
             return effects;
@@ -79,6 +83,7 @@ impl Graph {
         let took = arrived.saturating_duration_since(sent);
         let before = self.latencies.insert(kind.resource.clone(), took);
         let valid = match live {
+            _ if revived!(A3) => FRESH,
             LiveState::Solid => took + FRESH,
             LiveState::Waiting => FRESH_MAX.min(took.min(before.unwrap_or_default()) + FRESH),
         };
@@ -112,7 +117,8 @@ impl Graph {
         if orphaning && !old.as_ref().is_some_and(Node::is_orphaning) {
             effects.attempt_to_orphan.push(uid.clone());
         }
-        if foreground && !old.as_ref().is_some_and(Node::is_foreground) {
+        let was_foreground = |old: &Node| old.is_foreground() || revived!(G8) && old.deleting;
+        if foreground && !old.as_ref().is_some_and(was_foreground) {
             if let Some(links) = self.links.get(uid) {
                 links.dependents.iter().for_each(|it| effects.object(it));
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_manager::object::{Resource, Text, Uid};
+use coxswain_manager::revived;
 use tokio::time::Instant;
 
 use super::super::kinds::{ALL_RESOURCES, Kind, Kinds, group};
@@ -18,7 +19,7 @@ impl Graph {
         let mut effects = Effects::default();
         let synced = self.synced_generation();
         let gone = self.by_kind.iter();
-        let gone = gone.filter(|(resource, _)| kinds.watched(resource).is_none());
+        let gone = gone.filter(|(resource, _)| !revived!(A4) && kinds.watched(resource).is_none());
         let gone: Vec<Uid> = gone.flat_map(|(_, uids)| uids.iter().cloned()).collect();
         for uid in &gone {
             self.replace(uid, None, &mut effects);

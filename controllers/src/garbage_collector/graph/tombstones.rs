@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use coxswain_manager::object::Uid;
+use coxswain_manager::revived;
 
 use super::{Identity, Proof};
 
@@ -28,7 +29,7 @@ impl Tombstones {
 
     /// Drops the record if no object refers to it.
     pub(super) fn prune(&mut self, identity: &Identity) {
-        if self.0.get(identity).is_some_and(|it| it.dependents.is_empty()) {
+        if !revived!(A8) && self.0.get(identity).is_some_and(|it| it.dependents.is_empty()) {
             self.0.remove(identity);
         }
     }
