@@ -79,7 +79,7 @@ fn change_line(draw: &mut Draw, file: &str) -> String {
         .iter()
         .enumerate()
         .map(|(n, line)| if n == at { &changed } else { *line });
-    lines.map(|line| format!("{line}\n")).collect()
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 fn check(input: &[Vec<u8>]) -> Result<(), String> {

@@ -43,8 +43,11 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// The current input of each running target, with the command that replays it.
-static RUNNING: Mutex<BTreeMap<&str, (Instant, String, Arc<Input>)>> = Mutex::new(BTreeMap::new());
+/// The start of an input, the command that replays it, and the input.
+type Running = (Instant, String, Arc<Input>);
+
+/// The current input of each running target.
+static RUNNING: Mutex<BTreeMap<&str, Running>> = Mutex::new(BTreeMap::new());
 static INPUTS: AtomicUsize = AtomicUsize::new(0);
 
 /// Records panics instead of printing them, and starts the watchdog.

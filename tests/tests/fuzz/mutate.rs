@@ -42,8 +42,8 @@ fn edit(draw: &mut Draw, bytes: &mut Vec<u8>) {
         1 => drop(bytes.drain(range)),
         2 => {
             let copies = if draw.once_in(16) { 1000 } else { 1 + draw.below(3) };
-            let copied = bytes[range].repeat(copies);
-            bytes.splice(at..at, copied);
+            let repeated = bytes[range].repeat(copies);
+            bytes.splice(at..at, repeated);
         }
         3 => {
             let moved: Vec<u8> = bytes.drain(range).collect();

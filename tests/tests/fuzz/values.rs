@@ -48,7 +48,7 @@ fn draw(draw: &mut Draw) -> Input {
         },
         "labels": {"app": "web", "x.io/y": "b"},
     });
-    let object = corpus::object(*draw.one::<&str>(&["pods", "deployments"]));
+    let object = corpus::object(draw.one::<&str>(&["pods", "deployments"]));
     vec![
         mutate::bytes(draw, text.as_bytes()),
         mutate::json::json(draw, &selector),
@@ -136,8 +136,8 @@ async fn check_selector(service: &ApiService, value: &Value) -> Result<(), Strin
         return Ok(());
     }
     let path = format!("{}/web", corpus::path("configmaps"));
-    let patch = json!([{"op": "add", "path": "/metadata/labels", "value": value["labels"]}]).to_string();
-    let call = Call::new("PATCH", &path).body("application/json-patch+json", &patch);
+    let operations = json!([{"op": "add", "path": "/metadata/labels", "value": value["labels"]}]).to_string();
+    let call = Call::new("PATCH", &path).body("application/json-patch+json", &operations);
     if send(service, call).await?.is_none_or(|it| it.code != 200) {
         return Ok(());
     }

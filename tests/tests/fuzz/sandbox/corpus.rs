@@ -68,10 +68,9 @@ pub fn stream(resources: &[&str]) -> String {
 }
 
 fn documents(values: impl IntoIterator<Item = Value>) -> String {
-    values
-        .into_iter()
-        .map(|value| format!("---\n{value}\n"))
-        .collect()
+    values.into_iter().fold(String::new(), |stream, value| {
+        stream + "---\n" + &value.to_string() + "\n"
+    })
 }
 
 /// Requests of the corpus.

@@ -83,7 +83,7 @@ fn draw(draw: &mut Draw) -> Input {
             ("DELETE", path, JSON, mutate::json::json(draw, &requests.delete))
         }
         _ => {
-            query = draw.one(&requests.list_queries).clone();
+            query.clone_from(draw.one(&requests.list_queries));
             ("GET", collection, "", Vec::new())
         }
     };
