@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use coxswain_controllers::api;
@@ -24,10 +25,14 @@ const CRDS: Resource = Resource::cluster(
 /// Exceeds the duration of any watch: a CRD rarely changes.
 const WATCH_IDLE_TIMEOUT: Duration = Duration::from_mins(11);
 
+/// The CRDs of this program. Generating them takes longer than any other part of the start, and a simulation starts many
+/// instances.
+static EXPECTED: LazyLock<Vec<Value>> = LazyLock::new(api::crds);
+
 /// Starts watching the CRD of each custom resource whose controller is enabled.
 pub(crate) fn watch(manager: &Manager, controllers: &[&str]) {
     let env = manager.env();
-    for expected in api::crds() {
+    for expected in &*EXPECTED {
         let name = expected["metadata"]["name"].as_str().unwrap_or_default();
         let kind = expected["spec"]["names"]["singular"].as_str().unwrap_or_default();
         let controller = format!("{kind}-controller");
@@ -45,7 +50,7 @@ pub(crate) fn watch(manager: &Manager, controllers: &[&str]) {
     }
 }
 
-async fn run(watch: ObjectWatch, expected: Value) -> Infallible {
+async fn run(watch: ObjectWatch, expected: &'static Value) -> Infallible {
     let (send, mut reports) = mpsc::channel(4);
     let key = watch.key.clone();
     let compare = async {
@@ -61,7 +66,7 @@ async fn run(watch: ObjectWatch, expected: Value) -> Infallible {
                 Some(_) => continue,
                 None => pending().await,
             };
-            let reason = difference(&expected, &found);
+            let reason = difference(expected, &found);
             if let Some(reason) = reason.as_ref().filter(|_| reason != logged) {
                 tracing::warn!(object = %CRDS.logged(&key), reason, "CRD is older than this program");
             }
@@ -89,8 +94,13 @@ fn difference(expected: &Value, found: &Value) -> Option<String> {
             missing.push(format!("/{subresource}"));
         }
     }
-    let schema = |version: &Value| version["schema"]["openAPIV3Schema"].clone();
-    missing_fields(&schema(expected), &schema(found), "", &mut missing);
+    let (expected, found) = (&expected["schema"], &found["schema"]);
+    missing_fields(
+        &expected["openAPIV3Schema"],
+        &found["openAPIV3Schema"],
+        "",
+        &mut missing,
+    );
     (!missing.is_empty()).then(|| format!("it does not have {}", missing.join(", ")))
 }
 
