@@ -43,7 +43,10 @@ mod tests {
             assert!((tasks() - before - 1.0).abs() < f64::EPSILON);
             task.abort();
             assert!(task.await.expect_err("aborted").is_cancelled());
-            assert!((tasks() - before).abs() < f64::EPSILON);
+            // A task of another thread is removed shortly after its end was reported.
+            while tasks() > before {
+                tokio::task::yield_now().await;
+            }
         }
     }
 }
