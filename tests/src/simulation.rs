@@ -167,12 +167,20 @@ fn rules(schedule: &Schedule) -> Rules {
     }
 }
 
-/// Runs a schedule. With `trace`, the outcome has a line for each message.
+/// Runs a schedule in processes of its own. With `trace`, the outcome has a line for each message.
+#[must_use]
+pub fn run(schedule: &Schedule, trace: bool) -> Outcome {
+    let mut outcomes = run_chain(std::slice::from_ref(schedule), trace);
+    outcomes.pop().unwrap_or_default()
+}
+
+/// Runs schedules one after another in the same processes, each in a namespace of its own, until one has a violation. All of
+/// them have the controllers and the number of processes of the first one.
 ///
 /// # Panics
 /// If the runtime cannot be built.
 #[must_use]
-pub fn run(schedule: &Schedule, trace: bool) -> Outcome {
+pub fn run_chain(schedules: &[Schedule], trace: bool) -> Vec<Outcome> {
     let cell: Arc<OnceLock<Network>> = Arc::default();
     let hook = cell.clone();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -186,49 +194,75 @@ pub fn run(schedule: &Schedule, trace: bool) -> Outcome {
         .build()
         .expect("a runtime without drivers of the machine");
     panics::record();
-    let schedule = schedule.clone();
-    let outcome = runtime.block_on(async move {
-        let task = drive(schedule, trace, cell);
+    let outcomes: Arc<Mutex<Vec<Outcome>>> = Arc::default();
+    let task = drive(schedules.to_vec(), trace, cell, outcomes.clone());
+    let driven = runtime.block_on(async move {
         #[expect(clippy::disallowed_methods, reason = "the only task of the simulation itself")]
         let task = tokio::spawn(task);
         task.await
     });
-    let mut outcome = outcome.unwrap_or_default();
     // The tasks end with the runtime.
     drop(runtime);
-    outcome.violations.extend(panics::take().map(|message| Violation {
-        invariant: "S10",
-        message,
-    }));
-    outcome
+    let mut outcomes = std::mem::take(&mut *outcomes.lock().unwrap_or_else(PoisonError::into_inner));
+    if driven.is_err() {
+        outcomes.push(Outcome::default());
+    }
+    if let (Some(last), Some(message)) = (outcomes.last_mut(), panics::take()) {
+        last.violations.push(Violation {
+            invariant: "S10",
+            message,
+        });
+    }
+    outcomes
 }
 
-async fn drive(schedule: Schedule, trace: bool, cell: Arc<OnceLock<Network>>) -> Outcome {
+async fn drive(
+    schedules: Vec<Schedule>,
+    trace: bool,
+    cell: Arc<OnceLock<Network>>,
+    outcomes: Arc<Mutex<Vec<Outcome>>>,
+) {
+    let Some(first) = schedules.first() else { return };
     let network = Network::new(Options {
-        sandbox: started().fork_in(coxswain_sandbox::Env::starting_at(START, schedule.seed)),
+        sandbox: started().fork_in(coxswain_sandbox::Env::starting_at(START, first.seed)),
         servers: 2,
-        seed: schedule.seed,
-        permuted: schedule.permuted,
-        faults: schedule.faults.clone(),
-        checker: checker(&schedule),
+        checker: checker(first),
         trace,
     });
-    network.set_starter(processes::starter(config(&schedule)));
+    network.set_starter(processes::starter(config(first)));
     let _ = cell.set(network.clone());
     network.start_pump();
-    let mut user = User::new(network.clone(), schedule.seed ^ 0x00c0_ffee);
-    (schedule.scenario.prepare)(&mut user);
-    for slot in 0..schedule.processes {
-        network.start_later(slot, Duration::ZERO);
+    for (number, schedule) in schedules.iter().enumerate() {
+        network.begin(schedule);
+        let mut user = User::new(network.clone(), schedule.seed ^ 0x00c0_ffee);
+        if number == 0 {
+            if let Some(prepare) = schedule.scenario.prepare {
+                prepare(&mut user);
+            }
+            for slot in 0..schedule.processes {
+                network.start_later(slot, Duration::ZERO);
+            }
+            // Some schedules begin before a process leads.
+            user.pause(600).await;
+        } else {
+            user.use_namespace(format!("n{number}"));
+        }
+        (schedule.scenario.run)(&mut user).await;
+        let outcome = settle(&network, &mut user, number + 1 == schedules.len()).await;
+        let is_correct = outcome.violations.is_empty();
+        outcomes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(outcome);
+        if !is_correct {
+            break;
+        }
     }
-    // Some schedules begin before a process leads.
-    user.pause(600).await;
-    (schedule.scenario.run)(&mut user).await;
-    settle(&network, &mut user).await
+    drop(network.end());
 }
 
 /// Ends the faults, and waits until the desired state is reached.
-async fn settle(network: &Network, user: &mut User) -> Outcome {
+async fn settle(network: &Network, user: &mut User, is_last: bool) -> Outcome {
     network.end_faults();
     let quiet = network::now();
     let mut remaining = loop {
@@ -244,9 +278,10 @@ async fn settle(network: &Network, user: &mut User) -> Outcome {
             break unmet;
         }
     };
-    network.report_figures();
-    let crashed = network.end();
-    drop(crashed);
+    // Rendering the metrics takes long.
+    if is_last {
+        network.report_figures();
+    }
     let mut state = network.state();
     let mut violations = std::mem::take(&mut state.violations);
     violations.append(&mut remaining);
@@ -254,7 +289,7 @@ async fn settle(network: &Network, user: &mut User) -> Outcome {
         violations,
         counts: state.counts.clone(),
         coverage: std::mem::take(&mut state.coverage),
-        trace: state.trace.take().unwrap_or_default(),
+        trace: state.trace.as_mut().map(std::mem::take).unwrap_or_default(),
         time: state.at(),
     }
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use clap::Parser;
 use coxswain_tests::simulation::coverage::Coverage;
 use coxswain_tests::simulation::fault::Fault;
-use coxswain_tests::simulation::schedule::Schedule;
+use coxswain_tests::simulation::schedule::{self, CHAIN, Schedule};
 use coxswain_tests::simulation::{self, Outcome, scenario, shrink};
 
 #[global_allocator]
@@ -26,25 +26,25 @@ struct Arguments {
     /// The number of schedules.
     #[arg(long, default_value_t = 1000)]
     seeds: u64,
-    /// The seed of the first schedule.
+    /// The seed of the first schedule, rounded down to the start of its chain.
     #[arg(long, default_value_t = 0)]
     first_seed: u64,
     /// The number of threads; by default, one per core.
     #[arg(long)]
     threads: Option<usize>,
-    /// Runs one schedule of this seed, and prints its messages.
+    /// Runs the schedules of a chain up to this seed, and prints the messages of the last one.
     #[arg(long)]
     seed: Option<u64>,
-    /// The scenario of that schedule.
+    /// Runs this scenario with the seed in processes of its own.
     #[arg(long, requires = "seed")]
     scenario: Option<String>,
-    /// The number of its processes.
+    /// The number of the processes.
     #[arg(long, requires = "scenario", default_value_t = 1)]
     processes: usize,
-    /// A fault of that schedule: CLASS@POSITION:VARIANT.
+    /// A fault: CLASS@POSITION:VARIANT.
     #[arg(long = "fault", requires = "scenario")]
     faults: Vec<Fault>,
-    /// The number of its steps whose order is chosen by the seed.
+    /// The number of steps whose order is chosen by the seed.
     #[arg(long, requires = "scenario")]
     permuted_steps: Option<usize>,
 }
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
 }
 
 fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
-    let mut schedule = Schedule::of_seed(seed);
+    let mut chain = schedule::chain_to(seed);
     if let Some(name) = &arguments.scenario {
         let Some(scenario) = scenario::find(name) else {
             let names: Vec<_> = scenario::SCENARIOS.iter().map(|it| it.name).collect();
@@ -68,12 +68,19 @@ fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
             );
             return ExitCode::FAILURE;
         };
-        schedule.scenario = scenario;
-        schedule.processes = arguments.processes;
-        schedule.faults.clone_from(&arguments.faults);
-        schedule.permuted = arguments.permuted_steps.unwrap_or(usize::MAX);
+        chain = vec![Schedule {
+            scenario,
+            seed,
+            processes: arguments.processes,
+            permuted: arguments.permuted_steps.unwrap_or(usize::MAX),
+            faults: arguments.faults.clone(),
+        }];
     }
-    let outcome = simulation::run(&schedule, true);
+    let outcomes = simulation::run_chain(&chain, true);
+    let Some((outcome, schedule)) = outcomes.last().zip(chain.get(outcomes.len() - 1)) else {
+        eprintln!("Error: no schedule was run");
+        return ExitCode::FAILURE;
+    };
     for line in &outcome.trace {
         println!("{line}");
     }
@@ -97,34 +104,43 @@ struct Total {
     coverage: Coverage,
 }
 
+impl Total {
+    fn add(&mut self, schedule: Schedule, outcome: Outcome) {
+        self.schedules += 1;
+        self.faults += outcome.counts.faults;
+        self.coverage.extend(&outcome.coverage);
+        if !outcome.violations.is_empty() {
+            self.violations.push((schedule, outcome));
+        }
+    }
+}
+
 fn volume(arguments: &Arguments) -> ExitCode {
     let begun = now();
     let threads = arguments
         .threads
         .unwrap_or_else(|| thread::available_parallelism().map_or(1, Into::into));
-    let next = AtomicU64::new(arguments.first_seed);
-    let end = arguments.first_seed.saturating_add(arguments.seeds);
+    let first = arguments.first_seed - arguments.first_seed % CHAIN;
+    let next = AtomicU64::new(first);
+    let end = first.saturating_add(arguments.seeds);
     let total = Mutex::new(Total::default());
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let seed = next.fetch_add(CHAIN, Ordering::Relaxed);
                     if seed >= end {
                         return;
                     }
-                    let schedule = Schedule::of_seed(seed);
-                    let outcome = simulation::run(&schedule, false);
+                    let chain = schedule::chain_to(end.min(seed + CHAIN) - 1);
+                    let outcomes = simulation::run_chain(&chain, false);
                     let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
-                    total.schedules += 1;
-                    total.faults += outcome.counts.faults;
-                    if !outcome.violations.is_empty() {
-                        total.violations.push((schedule, outcome.clone()));
-                    }
-                    total.coverage.extend(outcome.coverage);
-                    if total.schedules.is_multiple_of(PROGRESS) {
-                        let (done, failed) = (total.schedules, total.violations.len());
-                        eprintln!("{done} of {} schedules, {failed} violations", arguments.seeds);
+                    for (schedule, outcome) in chain.into_iter().zip(outcomes) {
+                        total.add(schedule, outcome);
+                        if total.schedules.is_multiple_of(PROGRESS) {
+                            let (done, failed) = (total.schedules, total.violations.len());
+                            eprintln!("{done} of {} schedules, {failed} violations", arguments.seeds);
+                        }
                     }
                 }
             });
@@ -146,13 +162,19 @@ fn volume(arguments: &Arguments) -> ExitCode {
         for violation in outcome.violations.iter().take(3) {
             println!("{}: {}", violation.invariant, violation.message);
         }
-        println!("  seed {}: {schedule}", schedule.seed);
+        println!("  --seed {}, that is {schedule}", schedule.seed);
     }
-    for (schedule, outcome) in total.violations.iter().take(1) {
-        println!(
-            "  shrunk: {}",
-            shrink::shrink(schedule, outcome, |it| simulation::run(it, false))
-        );
+    for (schedule, _) in total.violations.iter().take(1) {
+        let alone = simulation::run(schedule, false);
+        if alone.violations.is_empty() {
+            println!(
+                "  --seed {} breaks only after the schedules before it",
+                schedule.seed
+            );
+        } else {
+            let shrunk = shrink::shrink(schedule, &alone, |it| simulation::run(it, false));
+            println!("  shrunk: {shrunk}");
+        }
     }
     let core_millis = begun.elapsed().as_millis() * threads as u128;
     let rate = u128::from(total.schedules) * 1000 / core_millis.max(1);

@@ -177,6 +177,12 @@ impl Checker {
                 }
                 self.leases.fault(&self.context.rules, *at, class);
             }
+            Fact::Begun { .. } => {
+                self.context.quiet = None;
+                self.context.faults = 0;
+                self.context.rules.clock_rate = Rules::default().clock_rate;
+                self.load.begin();
+            }
             Fact::Quiet { at } => self.context.quiet = Some(*at),
             Fact::Figures { process, at, metrics } => {
                 self.figures
@@ -349,6 +355,7 @@ fn time(fact: &Fact) -> Option<Duration> {
         | Fact::Executed { at, .. }
         | Fact::Answered { at, .. }
         | Fact::Fault { at, .. }
+        | Fact::Begun { at }
         | Fact::Quiet { at }
         | Fact::Figures { at, .. } => Some(*at),
         Fact::Sent(request) => Some(request.at),

@@ -42,12 +42,17 @@ impl Coverage {
     }
 
     /// Adds the counts of another run.
-    pub fn extend(&mut self, other: Self) {
-        self.sites.extend(other.sites);
-        self.before.extend(other.before);
-        self.after.extend(other.after);
-        for (class, count) in other.faults {
-            *self.faults.entry(class).or_default() += count;
+    pub fn extend(&mut self, other: &Self) {
+        for (sites, others) in [
+            (&mut self.sites, &other.sites),
+            (&mut self.before, &other.before),
+            (&mut self.after, &other.after),
+        ] {
+            let new: Vec<Site> = others.difference(sites).cloned().collect();
+            sites.extend(new);
+        }
+        for (class, count) in &other.faults {
+            *self.faults.entry(*class).or_default() += count;
         }
     }
 

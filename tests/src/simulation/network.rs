@@ -36,6 +36,7 @@ use super::coverage::Coverage;
 use super::fault::{Fault, Target};
 use super::random::Random;
 use super::record::{Fact, Request, Sender, Violation};
+use super::schedule::Schedule;
 use faults::Outage;
 use nodes::Nodes;
 use streams::Stream;
@@ -185,9 +186,6 @@ pub(super) struct State {
 pub(super) struct Options {
     pub(super) sandbox: Sandbox,
     pub(super) servers: usize,
-    pub(super) seed: u64,
-    pub(super) permuted: usize,
-    pub(super) faults: Vec<Fault>,
     pub(super) checker: Checker,
     pub(super) trace: bool,
 }
@@ -218,23 +216,18 @@ impl Network {
     }
 
     pub(super) fn new(options: Options) -> Self {
-        let mut random = Random::new(options.seed);
         let now = now();
         let servers = (0..options.servers).map(|_| options.sandbox.service());
-        // Some seeds are nearly in order, others are not at all.
-        let disorder = *random.pick(&[0, 5, 20, 60, 100]);
-        let latency = *random.pick(&[0, 0, 2, 10]);
-        let permutes_tasks = random.percent(25);
         let state = State {
             servers: servers.collect(),
             sandbox: options.sandbox,
             begun: now,
-            nodes: Nodes::new(&mut random),
-            random,
-            permuted: options.permuted,
-            disorder,
-            latency,
-            permutes_tasks,
+            nodes: Nodes::default(),
+            random: Random::new(0),
+            permuted: 0,
+            disorder: 0,
+            latency: 0,
+            permutes_tasks: false,
             sequence: 0,
             messages: Vec::new(),
             open: BTreeMap::new(),
@@ -243,7 +236,7 @@ impl Network {
             starter: None,
             counts: Counts::default(),
             numbers: 0,
-            faults: options.faults,
+            faults: Vec::new(),
             outages: Vec::new(),
             waiting: VecDeque::new(),
             pump: None,
@@ -260,6 +253,30 @@ impl Network {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.0)
+    }
+
+    /// Begins a schedule. The order of tasks is that of the first schedule, because a process keeps it.
+    pub(super) fn begin(&self, schedule: &Schedule) {
+        let mut state = self.state();
+        let mut random = Random::new(schedule.seed);
+        // Some seeds are nearly in order, others are not at all.
+        state.disorder = *random.pick(&[0, 5, 20, 60, 100]);
+        state.latency = *random.pick(&[0, 0, 2, 10]);
+        let permutes_tasks = random.percent(25);
+        if state.processes.is_empty() {
+            state.permutes_tasks = permutes_tasks;
+        }
+        state.nodes = Nodes::new(&mut random);
+        state.random = random;
+        state.permuted = schedule.permuted;
+        state.faults.clone_from(&schedule.faults);
+        state.counts = Counts::default();
+        for process in &state.processes {
+            process.clock.inject(env::Fault::Rate(100));
+        }
+        let at = state.at();
+        state.observe(&Fact::Begun { at });
+        state.log(|| format!("begin {schedule}"));
     }
 
     /// Sets the function that starts processes.

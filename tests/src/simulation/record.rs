@@ -116,6 +116,11 @@ pub enum Fact {
         /// The class: `F04`.
         class: &'static str,
     },
+    /// Another schedule begins: the counts of faults and writes start over.
+    Begun {
+        /// The time.
+        at: Duration,
+    },
     /// Faults have ended, and the user changes nothing more. The desired state has to be reached from here.
     Quiet {
         /// The time.

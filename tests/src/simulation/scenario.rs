@@ -20,8 +20,8 @@ pub struct Scenario {
     pub name: &'static str,
     /// The value of `--controllers`.
     pub controllers: &'static str,
-    /// Creates objects before the first process starts.
-    pub prepare: fn(&mut User),
+    /// Creates objects before the first process starts. None if the scenario can start at any time.
+    pub prepare: Option<fn(&mut User)>,
     /// The steps of the user.
     pub run: for<'a> fn(&'a mut User) -> Steps<'a>,
 }
@@ -43,7 +43,7 @@ macro_rules! scenario {
         Scenario {
             name: $name,
             controllers: $controllers,
-            prepare: |_| {},
+            prepare: None,
             run: |user| Box::pin($steps(user $(, $argument)*)),
         }
     };
@@ -68,7 +68,7 @@ pub static SCENARIOS: &[Scenario] = &[
     scenario!("gc-crd", GARBAGE, garbage::custom),
     scenario!("appservice", ALL, app_service::life_cycle),
     Scenario {
-        prepare: takeover::prepare,
+        prepare: Some(takeover::prepare),
         ..scenario!("takeover", WORKLOADS, takeover::take_over)
     },
     scenario!("generated", ALL, generated::run),

@@ -21,18 +21,39 @@ pub struct Schedule {
     pub faults: Vec<Fault>,
 }
 
+/// The number of schedules that the same processes run one after another: the start of a process takes as long as several
+/// schedules.
+pub const CHAIN: u64 = 16;
+
+/// Returns the schedules from the start of the chain of a seed to the seed.
+#[must_use]
+pub fn chain_to(seed: u64) -> Vec<Schedule> {
+    (seed - seed % CHAIN..=seed).map(Schedule::of_seed).collect()
+}
+
 impl Schedule {
-    /// Returns the schedule of a seed: any scenario, and up to four faults of any class.
+    /// Returns the schedule of a seed: any scenario with the controllers of its chain, and up to four faults of any class.
     #[must_use]
     pub fn of_seed(seed: u64) -> Self {
+        let mut random = Random::new((seed / CHAIN) ^ 0xc4a1);
+        let controllers = random.pick(SCENARIOS).controllers;
+        let processes = *random.pick(&[1, 1, 1, 2, 3]);
+        let is_first = seed.is_multiple_of(CHAIN);
+        let suits = |it: &&Scenario| it.controllers == controllers && (is_first || it.prepare.is_none());
+        let scenarios: Vec<&'static Scenario> = SCENARIOS.iter().filter(suits).collect();
         let mut random = Random::new(seed ^ 0x5eed);
-        let scenario = &SCENARIOS[random.below(SCENARIOS.len())];
+        let scenario = *random.pick(&scenarios);
         let count = *random.pick(&[0, 1, 1, 1, 2, 2, 3, 4]);
+        let most = if is_first {
+            120
+        } else {
+            *random.pick(&[15, 30, 60])
+        };
         let faults = (0..count).map(|_| {
             let class = *random.pick(Class::ALL);
             let at = match class.target() {
-                Target::Request | Target::Event => random.below(120),
-                Target::Step => random.below(600),
+                Target::Request | Target::Event => random.below(most),
+                Target::Step => random.below(4 * most),
             };
             Fault {
                 class,
@@ -44,7 +65,7 @@ impl Schedule {
         Self {
             scenario,
             seed,
-            processes: *random.pick(&[1, 1, 1, 2, 3]),
+            processes,
             permuted: usize::MAX,
             faults,
         }

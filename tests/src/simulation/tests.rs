@@ -1,8 +1,8 @@
 //! One seed gives one run, and no schedule breaks an invariant.
 
 use super::fault::{Class, Fault, Target};
-use super::schedule::Schedule;
-use super::{run, scenario};
+use super::schedule::{CHAIN, Schedule, chain_to};
+use super::{run, run_chain, scenario};
 
 fn schedule(scenario: &str, seed: u64, processes: usize, faults: &[&str]) -> Schedule {
     let fault = |text: &&str| text.parse::<Fault>().expect("a fault");
@@ -52,18 +52,39 @@ fn one_seed_gives_one_run() {
 }
 
 #[test]
+fn one_chain_gives_one_run() {
+    let all = |seed| {
+        let outcomes = run_chain(&chain_to(seed), true);
+        outcomes.into_iter().flat_map(|it| it.trace).collect::<Vec<_>>()
+    };
+    assert_eq!(all(6), all(6));
+}
+
+#[test]
 fn no_fault_of_any_class_breaks_an_invariant() {
     let mut classes = Class::ALL.iter().cycle();
-    for seed in 0..192 {
-        let mut schedule = Schedule::of_seed(seed);
-        let class = *classes.next().expect("a cycle");
-        let at = match class.target() {
-            Target::Request | Target::Event => 20 + usize::try_from(seed % 80).unwrap_or_default(),
-            Target::Step => usize::try_from(seed % 500).unwrap_or_default(),
-        };
-        let variant = u32::try_from(seed % 9973).unwrap_or_default();
-        schedule.faults = vec![Fault { class, at, variant }];
-        check(&schedule);
+    for chain in 0..12 {
+        let mut schedules = chain_to(chain * CHAIN + CHAIN - 1);
+        for schedule in &mut schedules {
+            let class = *classes.next().expect("a cycle");
+            let number = usize::try_from(schedule.seed).expect("a small seed");
+            let at = match class.target() {
+                Target::Request | Target::Event => number % 30,
+                Target::Step => number % 150,
+            };
+            let variant = u32::try_from(number % 9973).expect("a small number");
+            schedule.faults = vec![Fault { class, at, variant }];
+        }
+        let outcomes = run_chain(&schedules, false);
+        for (schedule, outcome) in schedules.iter().zip(&outcomes) {
+            assert!(
+                outcome.violations.is_empty(),
+                "{:#?} in {schedule} after {} others",
+                outcome.violations,
+                schedule.seed % CHAIN
+            );
+        }
+        assert_eq!(outcomes.len(), schedules.len());
     }
 }
 

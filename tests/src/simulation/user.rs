@@ -1,14 +1,17 @@
 //! The user of a scenario: creates, changes and deletes objects, between any two messages.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use bytes::Bytes;
+use coxswain_controllers::api;
 use http::Method;
 use serde_json::{Value, json};
 
 use super::network::{self, Network};
 use super::random::Random;
 
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
 
@@ -16,6 +19,8 @@ const MERGE: &str = "application/merge-patch+json";
 pub struct User {
     network: Network,
     random: Random,
+    /// Instead of the namespace `default`.
+    namespace: Option<String>,
 }
 
 /// The policy of a deletion.
@@ -34,7 +39,18 @@ impl User {
         Self {
             network,
             random: Random::new(seed),
+            namespace: None,
         }
+    }
+
+    /// Creates a namespace, and uses it instead of `default`. Creates the CRDs of the product again if they were removed.
+    pub(super) fn use_namespace(&mut self, name: String) {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        self.create("/api/v1/namespaces", &namespace);
+        for crd in removed_crds(self) {
+            self.create(CRDS, crd);
+        }
+        self.namespace = Some(name);
     }
 
     /// Returns the generator of the user's choices.
@@ -81,6 +97,11 @@ impl User {
         } else {
             body.to_string().into()
         };
+        let moved = self.namespace.as_ref().map(|name| {
+            let (old, new) = ("/namespaces/default/", format!("/namespaces/{name}/"));
+            uri.replacen(old, &new, 1)
+        });
+        let uri = moved.as_deref().unwrap_or(uri);
         let (code, body) = self.network.state().execute_now(method, uri, content_type, body);
         (code, serde_json::from_slice(&body).unwrap_or_default())
     }
@@ -117,4 +138,14 @@ impl User {
         });
         self.request(Method::DELETE, path, &options).0
     }
+}
+
+/// Returns the CRDs of the product that do not exist.
+fn removed_crds(user: &mut User) -> Vec<&'static Value> {
+    static CRD_LIST: LazyLock<Vec<Value>> = LazyLock::new(api::crds);
+    let is_removed = |crd: &&Value| {
+        let name = crd["metadata"]["name"].as_str().unwrap_or_default();
+        user.get(&format!("{CRDS}/{name}")).is_null()
+    };
+    CRD_LIST.iter().filter(is_removed).collect()
 }

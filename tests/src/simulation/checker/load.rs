@@ -35,6 +35,12 @@ struct Outage {
 }
 
 impl Load {
+    /// Starts the counts over.
+    pub(super) fn begin(&mut self) {
+        self.writes = 0;
+        self.last_write = None;
+    }
+
     pub(super) fn begin_steady(&mut self) {
         self.steady = true;
     }

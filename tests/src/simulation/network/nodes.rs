@@ -1,6 +1,6 @@
 //! A model of the nodes: pods are bound, run, become ready, and are removed after their deletion.
 //!
-//! It has the effects of hollow-kubelet with fewer requests. Scenarios of hollow-kubelet run without it.
+//! It has the effects of hollow-kubelet with fewer requests.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
 
 /// The behaviour of the nodes.
+#[derive(Default)]
 pub(super) struct Nodes {
     /// The time that a pod needs to become ready, at most.
     start: Duration,
     disturbed_until: Option<Instant>,
     /// During a disturbance pods fail; otherwise they are not removed.
     fail: bool,
-    pub(super) enabled: bool,
 }
 
 impl Nodes {
@@ -33,7 +33,6 @@ impl Nodes {
             start: Duration::from_secs(start),
             disturbed_until: None,
             fail: false,
-            enabled: true,
         }
     }
 
@@ -104,9 +103,6 @@ impl Pod<'_> {
 impl State {
     /// A node acts on a changed pod later.
     pub(super) fn pod_changed(&mut self, commit: &Commit) {
-        if !self.nodes.enabled {
-            return;
-        }
         let Some(after) = &commit.after else { return };
         let Ok(pod) = serde_json::from_slice::<Pod<'_>>(after) else {
             return;
