@@ -7,6 +7,8 @@ pub mod body;
 pub mod checker;
 pub mod coverage;
 pub mod fault;
+#[cfg(feature = "incidents")]
+pub mod incidents;
 pub mod link;
 pub mod network;
 mod panics;
@@ -28,7 +30,7 @@ use checker::{BUILT_IN, Checker, LeaseRules, Rules};
 use coverage::Coverage;
 use coxswain_config::{Config, Parsed};
 use coxswain_controllers::api::{self, crd};
-use coxswain_sandbox::Sandbox;
+use coxswain_sandbox::{InternalController, Sandbox};
 use jiff::Timestamp;
 use network::{Counts, Network, Options};
 use record::Violation;
@@ -91,9 +93,10 @@ fn parse(controllers: &str, several: bool) -> Config {
     } else {
         ["600s", "400s", "100s"]
     };
+    let yields = controllers == "*";
     let arguments = [
         format!("--controllers={controllers}"),
-        "--assume-no-kube-controller-manager".to_owned(),
+        format!("--assume-no-kube-controller-manager={}", !yields),
         format!("--leader-elect-lease-duration={}", leases[0]),
         format!("--leader-elect-renew-deadline={}", leases[1]),
         format!("--leader-elect-retry-period={}", leases[2]),
@@ -115,6 +118,7 @@ fn started() -> &'static Sandbox {
             .crds(crd::yaml::documents(&api::crds()))
             .journal(true)
             .managed_fields(false)
+            .delayed(InternalController::NamespaceDeletion)
             .serve_only(serves)
             .start()
             .expect("a sandbox with valid CRDs")
@@ -159,12 +163,17 @@ fn rules(schedule: &Schedule) -> Rules {
             ..LeaseRules::default()
         }
     };
-    Rules {
+    let is_immediate = !network::has_latency(schedule.seed);
+    let mut rules = Rules {
         lease: Some(lease),
         collects: schedule.scenario.controllers.contains("garbage"),
+        has_one_cache: schedule.scenario.controllers == scenario::GARBAGE && is_immediate,
+        takes_over_at_once: is_immediate,
         converges_within: LIMIT,
         ..Rules::default()
-    }
+    };
+    (schedule.scenario.rules)(schedule, &mut rules);
+    rules
 }
 
 /// Runs a schedule in processes of its own. With `trace`, the outcome has a line for each message.

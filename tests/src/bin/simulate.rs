@@ -16,6 +16,8 @@ use coxswain_tests::simulation::{self, Outcome, scenario, shrink};
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// The number of schedules by default.
+const SEEDS: u64 = 1000;
 /// The number of schedules between two lines of progress.
 const PROGRESS: u64 = 1000;
 
@@ -23,9 +25,9 @@ const PROGRESS: u64 = 1000;
 #[derive(Parser)]
 #[command(name = "simulate")]
 struct Arguments {
-    /// The number of schedules.
-    #[arg(long, default_value_t = 1000)]
-    seeds: u64,
+    /// The number of schedules; by default, 1000.
+    #[arg(long)]
+    seeds: Option<u64>,
     /// The seed of the first schedule, rounded down to the start of its chain.
     #[arg(long, default_value_t = 0)]
     first_seed: u64,
@@ -47,10 +49,22 @@ struct Arguments {
     /// The number of steps whose order is chosen by the seed.
     #[arg(long, requires = "scenario")]
     permuted_steps: Option<usize>,
+    /// Searches all known incidents, each revived: after the schedules of --seeds, if that is set.
+    #[cfg(feature = "incidents")]
+    #[arg(long)]
+    incidents: bool,
+    /// Revives an incident. Without a seed, searches it.
+    #[cfg(feature = "incidents")]
+    #[arg(long)]
+    incident: Option<String>,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    #[cfg(feature = "incidents")]
+    if let Some(code) = revived::run(&arguments) {
+        return code;
+    }
     match arguments.seed {
         Some(seed) => replay(&arguments, seed),
         None => volume(&arguments),
@@ -115,14 +129,94 @@ impl Total {
     }
 }
 
+impl Arguments {
+    fn thread_count(&self) -> usize {
+        self.threads
+            .unwrap_or_else(|| thread::available_parallelism().map_or(1, Into::into))
+    }
+}
+
+/// Known incidents.
+#[cfg(feature = "incidents")]
+mod revived {
+    use std::process::ExitCode;
+
+    use coxswain_manager::incidents::revive;
+    use coxswain_tests::simulation::incidents::{HEAD, LIMIT, Search, catch, catch_all, find, summary};
+
+    use super::Arguments;
+
+    /// Searches incidents. Returns nothing if a schedule has to be run; its incident is then revived in this thread.
+    pub(super) fn run(arguments: &Arguments) -> Option<ExitCode> {
+        let found = if let Some(id) = &arguments.incident {
+            let Some(incident) = find(id) else {
+                eprintln!("Error: there is no incident {id:?}");
+                return Some(ExitCode::FAILURE);
+            };
+            if arguments.seed.is_some() {
+                revive(Some(incident));
+                return None;
+            }
+            vec![catch(incident, arguments.first_seed, LIMIT)]
+        } else if arguments.incidents && arguments.seeds.is_none() {
+            all(arguments)
+        } else {
+            return None;
+        };
+        println!("{HEAD}");
+        for search in &found {
+            println!("{search}");
+        }
+        for search in &found {
+            for schedule in &search.unclean {
+                let id = search.incident.id();
+                println!("{id}: a schedule breaks an invariant without the incident: {schedule}");
+            }
+        }
+        println!("{}", summary(&found));
+        Some(if is_success(&found) {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+
+    /// Returns the last part of the line of a volume run, and whether all incidents were caught.
+    pub(super) fn after_volume(arguments: &Arguments) -> (String, bool) {
+        if !arguments.incidents {
+            return (String::new(), true);
+        }
+        let found = all(arguments);
+        (format!(", {}", summary(&found)), is_success(&found))
+    }
+
+    fn all(arguments: &Arguments) -> Vec<Search> {
+        let threads = arguments.thread_count();
+        catch_all(arguments.first_seed, LIMIT, threads, |it| eprintln!("{it}"))
+    }
+
+    fn is_success(found: &[Search]) -> bool {
+        found
+            .iter()
+            .all(|it| it.caught.is_some() && it.unclean.is_empty())
+    }
+}
+
+/// Without the feature, no incident can be revived.
+#[cfg(not(feature = "incidents"))]
+mod revived {
+    pub(super) fn after_volume(_: &super::Arguments) -> (String, bool) {
+        (String::new(), true)
+    }
+}
+
 fn volume(arguments: &Arguments) -> ExitCode {
     let begun = now();
-    let threads = arguments
-        .threads
-        .unwrap_or_else(|| thread::available_parallelism().map_or(1, Into::into));
+    let threads = arguments.thread_count();
     let first = arguments.first_seed - arguments.first_seed % CHAIN;
     let next = AtomicU64::new(first);
-    let end = first.saturating_add(arguments.seeds);
+    let seeds = arguments.seeds.unwrap_or(SEEDS);
+    let end = first.saturating_add(seeds);
     let total = Mutex::new(Total::default());
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -139,7 +233,7 @@ fn volume(arguments: &Arguments) -> ExitCode {
                         total.add(schedule, outcome);
                         if total.schedules.is_multiple_of(PROGRESS) {
                             let (done, failed) = (total.schedules, total.violations.len());
-                            eprintln!("{done} of {} schedules, {failed} violations", arguments.seeds);
+                            eprintln!("{done} of {seeds} schedules, {failed} violations");
                         }
                     }
                 }
@@ -182,15 +276,16 @@ fn volume(arguments: &Arguments) -> ExitCode {
         "{rate} schedules per second and core; faults: {:?}",
         total.coverage.faults
     );
+    let (incidents, all_caught) = revived::after_volume(arguments);
     println!(
-        "{} schedules, {} faults injected, {} of {} write sites covered before/after, {} violations",
+        "{} schedules, {} faults injected, {} of {} write sites covered before/after, {} violations{incidents}",
         total.schedules,
         total.faults,
         total.coverage.covered(),
         total.coverage.sites.len(),
         total.violations.len(),
     );
-    if total.violations.is_empty() {
+    if total.violations.is_empty() && all_caught {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

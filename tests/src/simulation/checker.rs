@@ -15,7 +15,7 @@
 //! | S9, S10, B5 | `figures.rs` |
 //! | L1 | `rest.rs` |
 //! | L2 | `garbage.rs` |
-//! | B1, B2, B3 | `load.rs` |
+//! | B1, B2, B3, in a terminating namespace B4 | `load.rs` |
 //! | B4 | `replacements.rs` |
 //!
 //! The record has to contain every object that exists: those from before its start are [loaded](Checker::load).
@@ -139,7 +139,12 @@ impl Checker {
         let last_list = self.last_list.take();
         match fact {
             Fact::Started { process, at } => self.start(*process, *at),
-            Fact::Ended { process, at, .. } => {
+            Fact::Ended {
+                process, at, error, ..
+            } => {
+                if let Some(error) = error {
+                    found.add("S10", format!("process {process} has exited: {error}"));
+                }
                 if let Some(process) = self.context.requests.processes.get_mut(process) {
                     process.ended = true;
                 }
@@ -152,7 +157,7 @@ impl Checker {
                 }
             }
             Fact::Commit(commit) => self.commit(commit, &mut found),
-            Fact::Answered { request, at, code } => self.answered(*request, *at, *code),
+            Fact::Answered { request, at, code } => self.answered(*request, *at, *code, &mut found),
             Fact::Delivered {
                 process,
                 collection,
@@ -198,6 +203,9 @@ impl Checker {
         self.context.now = now;
         let context = &self.context;
         self.leases.check(context, &mut found);
+        if context.rules.yields {
+            return found.0;
+        }
         rest::check_writes(context, self.load.last_write.as_ref(), &mut found);
         rest::at_rest(context, &mut found);
         if context.rules.collects {
@@ -260,10 +268,10 @@ impl Checker {
         replicas::sent(context, request, &sent, found);
     }
 
-    fn answered(&mut self, number: usize, at: Duration, code: Option<u16>) {
+    fn answered(&mut self, number: usize, at: Duration, code: Option<u16>, found: &mut Found) {
         let context = &mut self.context;
         let position = context.position;
-        let Some(sent) = context.requests.answered(number, at, position).cloned() else {
+        let Some(sent) = context.requests.answered(number, at, position, code).cloned() else {
             return;
         };
         if sent.verb == Verb::List
@@ -272,6 +280,7 @@ impl Checker {
             self.last_list = Some((actor.process, sent.collection, sent.is_complete));
         }
         self.orphans.answered(context, &sent, code);
+        self.load.answered(context, &sent, at, code, found);
         if let Some(request) = self.lease_writes.get(&number) {
             let answer = Answer {
                 request,

@@ -8,6 +8,7 @@ mod deliver;
 mod execute;
 mod faults;
 mod nodes;
+mod restore;
 mod send;
 mod streams;
 
@@ -38,6 +39,7 @@ use super::random::Random;
 use super::record::{Fact, Request, Sender, Violation};
 use super::schedule::Schedule;
 use faults::Outage;
+pub use faults::{Covers, Effect};
 use nodes::Nodes;
 use streams::Stream;
 
@@ -166,6 +168,8 @@ pub(super) struct State {
     numbers: usize,
     faults: Vec<Fault>,
     outages: Vec<Outage>,
+    /// A webhook changes the templates of new `ReplicaSets`.
+    pub(super) changes_templates: bool,
     waiting: VecDeque<(usize, oneshot::Sender<()>)>,
     /// Wakes a task of the network, so that the runtime calls the next step before its clock advances.
     pump: Option<Waker>,
@@ -238,6 +242,7 @@ impl Network {
             numbers: 0,
             faults: Vec::new(),
             outages: Vec::new(),
+            changes_templates: false,
             waiting: VecDeque::new(),
             pump: None,
             checker: options.checker,
@@ -259,9 +264,7 @@ impl Network {
     pub(super) fn begin(&self, schedule: &Schedule) {
         let mut state = self.state();
         let mut random = Random::new(schedule.seed);
-        // Some seeds are nearly in order, others are not at all.
-        state.disorder = *random.pick(&[0, 5, 20, 60, 100]);
-        state.latency = *random.pick(&[0, 0, 2, 10]);
+        (state.disorder, state.latency) = disturbances(&mut random);
         let permutes_tasks = random.percent(25);
         if state.processes.is_empty() {
             state.permutes_tasks = permutes_tasks;
@@ -527,6 +530,20 @@ enum Chosen {
     Message(usize),
     /// The id of a stream.
     Stream(u64),
+}
+
+/// Returns the part of the steps that are out of order, and of the messages that take time, in percent. Some seeds are nearly in
+/// order, others are not at all.
+fn disturbances(random: &mut Random) -> (usize, usize) {
+    (
+        *random.pick(&[0, 5, 20, 60, 100]),
+        *random.pick(&[0, 0, 2, 10]),
+    )
+}
+
+/// Reports whether messages take time in the runs of a seed.
+pub(super) fn has_latency(seed: u64) -> bool {
+    disturbances(&mut Random::new(seed)).1 > 0
 }
 
 /// Makes the runtime's clock stop at a time.

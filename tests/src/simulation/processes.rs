@@ -90,6 +90,7 @@ impl Network {
             process: number,
             at,
             clean: ended.is_ok(),
+            error: ended.as_ref().err().map(ToString::to_string),
         });
         drop(state);
         if !stopped {

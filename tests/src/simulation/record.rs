@@ -77,6 +77,8 @@ pub enum Fact {
         at: Duration,
         /// Whether it stopped in order.
         clean: bool,
+        /// The error with which it ended by itself.
+        error: Option<String>,
     },
     /// A request was sent.
     Sent(Request),

@@ -1,14 +1,20 @@
 //! The scenarios: objects and the steps of their user. The product does the rest.
 
 mod app_service;
+mod custom;
+mod disturbed;
+mod election;
 mod garbage;
 mod generated;
+mod pods;
 mod takeover;
 mod workloads;
 
 use std::fmt;
 use std::pin::Pin;
 
+use super::checker::Rules;
+use super::schedule::Schedule;
 use super::user::User;
 
 /// The steps of a user.
@@ -18,10 +24,14 @@ pub type Steps<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 pub struct Scenario {
     /// The name on the command line.
     pub name: &'static str,
-    /// The value of `--controllers`.
+    /// The value of `--controllers`. With `*`, kube-controller-manager may run.
     pub controllers: &'static str,
-    /// Creates objects before the first process starts. None if the scenario can start at any time.
-    pub prepare: Option<fn(&mut User)>,
+    /// Adds the rules of the scenario to those of a schedule.
+    pub rules: fn(&Schedule, &mut Rules),
+    /// Creates objects before the first process starts.
+    pub prepare: fn(&mut User),
+    /// Whether it can follow other schedules in the same processes.
+    pub is_chained: bool,
     /// The steps of the user.
     pub run: for<'a> fn(&'a mut User) -> Steps<'a>,
 }
@@ -32,7 +42,8 @@ impl fmt::Debug for Scenario {
     }
 }
 
-const GARBAGE: &str = "garbage-collector-controller";
+/// Only the garbage collector.
+pub const GARBAGE: &str = "garbage-collector-controller";
 const REPLICAS: &str = "replicaset-controller";
 const WORKLOADS: &str = "replicaset-controller,deployment-controller,garbage-collector-controller";
 const ALL: &str = "replicaset-controller,replicationcontroller-controller,deployment-controller,appservice-controller,appreplicaset-controller,garbage-collector-controller";
@@ -43,7 +54,9 @@ macro_rules! scenario {
         Scenario {
             name: $name,
             controllers: $controllers,
-            prepare: None,
+            rules: |_, _| {},
+            prepare: |_| {},
+            is_chained: true,
             run: |user| Box::pin($steps(user $(, $argument)*)),
         }
     };
@@ -51,7 +64,10 @@ macro_rules! scenario {
 
 /// All scenarios.
 pub static SCENARIOS: &[Scenario] = &[
-    scenario!("rs-scale", REPLICAS, workloads::scale),
+    Scenario {
+        rules: workloads::rules_of_scale,
+        ..scenario!("rs-scale", REPLICAS, workloads::scale)
+    },
     scenario!("rs-adopt", REPLICAS, workloads::adopt),
     scenario!("rc-scale", ALL, workloads::scale_controller),
     scenario!("deploy-create", WORKLOADS, workloads::create),
@@ -65,10 +81,58 @@ pub static SCENARIOS: &[Scenario] = &[
     scenario!("gc-cycle", GARBAGE, garbage::cycle),
     scenario!("gc-swap", GARBAGE, garbage::swap),
     scenario!("gc-invalid", GARBAGE, garbage::invalid),
-    scenario!("gc-crd", GARBAGE, garbage::custom),
+    scenario!("gc-crd", GARBAGE, custom::life_cycle),
+    Scenario {
+        rules: custom::rules_of_removed_kind,
+        ..scenario!("gc-crd-removed", GARBAGE, custom::removed_kind)
+    },
+    scenario!("gc-versions", GARBAGE, custom::versions),
+    Scenario {
+        rules: custom::rules_of_unlistable_kind,
+        ..scenario!("gc-unlistable", GARBAGE, custom::unlistable_kind)
+    },
+    scenario!("gc-cluster", GARBAGE, garbage::cluster_scoped),
+    scenario!("gc-unseen", GARBAGE, disturbed::unseen_dependents),
+    scenario!("gc-virtual", GARBAGE, disturbed::virtual_owners),
+    Scenario {
+        rules: disturbed::rules_of_rejected_deletes,
+        ..scenario!("gc-rejected", GARBAGE, disturbed::rejected_deletes)
+    },
+    Scenario {
+        rules: disturbed::rules_of_slow_reads,
+        ..scenario!("gc-slow", GARBAGE, disturbed::slow_reads)
+    },
+    Scenario {
+        prepare: disturbed::prepare_start,
+        ..scenario!("gc-start", GARBAGE, disturbed::start)
+    },
+    scenario!("gc-failover", GARBAGE, disturbed::failover),
+    scenario!("gc-restore", GARBAGE, disturbed::restore),
+    Scenario {
+        rules: pods::rules_of_eviction,
+        ..scenario!("rs-evict", REPLICAS, pods::evict)
+    },
+    Scenario {
+        rules: pods::rules_of_quota,
+        ..scenario!("rs-quota", REPLICAS, pods::quota)
+    },
+    scenario!("rs-namespace", REPLICAS, pods::terminating_namespace),
+    Scenario {
+        rules: |_, rules| rules.changes_templates = true,
+        prepare: User::change_templates,
+        ..scenario!("deploy-webhook", WORKLOADS, workloads::webhook)
+    },
+    Scenario {
+        rules: |_, rules| rules.yields = true,
+        ..scenario!("yielding", "*", election::yielding)
+    },
+    Scenario {
+        prepare: election::refuse_unversioned_watches,
+        ..scenario!("hand-over", REPLICAS, election::hand_over)
+    },
     scenario!("appservice", ALL, app_service::life_cycle),
     Scenario {
-        prepare: Some(takeover::prepare),
+        prepare: takeover::prepare,
         ..scenario!("takeover", WORKLOADS, takeover::take_over)
     },
     scenario!("generated", ALL, generated::run),

@@ -8,10 +8,12 @@ use coxswain_controllers::api;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::network::{self, Network};
+use super::fault::Class;
+use super::network::{self, Covers, Effect, Network};
 use super::random::Random;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/coxswain";
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
 
@@ -87,6 +89,68 @@ impl User {
         while !holds(self) && network::now() < end {
             self.wait(Duration::from_millis(500)).await;
         }
+    }
+
+    /// Starts an outage of some requests of the processes. The bounds of the checker allow for its class of fault, if it has one.
+    pub fn begin_outage(&mut self, class: Option<Class>, covers: Covers, effect: Effect, time: Duration) {
+        self.network.state().begin_outage(class, covers, effect, time);
+    }
+
+    /// Stops the watch caches of a resource for some time: those of one API server, or of all.
+    pub fn hold(&mut self, server: Option<usize>, collection: &str, time: Duration) {
+        self.network.state().hold(server, collection, time);
+    }
+
+    /// Delays the events of the open watches of a resource by a short time.
+    pub fn delay_events(&mut self, collection: &str, time: Duration) {
+        self.network.state().delay_events(collection, time);
+    }
+
+    /// Discards the history of the storage: watches from an older revision fail with 410.
+    pub fn compact(&mut self) {
+        let mut state = self.network.state();
+        state.sandbox.compact(state.sandbox.revision());
+        state.report(Class::F21);
+    }
+
+    /// Returns all objects, for [`restore`](Self::restore).
+    pub fn backup(&mut self) -> String {
+        self.network.state().sandbox.export()
+    }
+
+    /// Replaces all objects with those of a backup.
+    pub fn restore(&mut self, backup: &str) {
+        self.network.state().restore(backup);
+    }
+
+    /// Lets a webhook change the templates of new `ReplicaSets`.
+    pub fn change_templates(&mut self) {
+        self.network.state().changes_templates = true;
+    }
+
+    /// Crashes the leader.
+    pub fn crash_leader(&mut self) {
+        if let Some(leader) = self.leader() {
+            self.network.state().crash_as_step(leader);
+        }
+    }
+
+    /// Stops the leader in order if there is another process, and starts it again later.
+    pub fn stop_leader(&mut self) {
+        if let Some(leader) = self.leader() {
+            let stop = self.network.state().stop(leader);
+            // Without the lock: it wakes tasks.
+            if let Some(stop) = stop {
+                stop.cancel();
+            }
+        }
+    }
+
+    /// Returns the number of the process that holds the Lease.
+    fn leader(&mut self) -> Option<usize> {
+        let lease = self.get(LEASE);
+        let holder = lease["spec"]["holderIdentity"].as_str()?;
+        holder.strip_prefix("process-")?.parse().ok()
     }
 
     /// Sends a request. Returns the code and the body.

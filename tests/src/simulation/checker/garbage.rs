@@ -30,11 +30,18 @@ fn kept(context: &Context) -> BTreeSet<Symbol> {
             // The API itself completes their deletion.
             || matches!(object.collection, CRDS | NAMESPACES)
     };
+    // Without faults, the collector has observed the deletion of the owner.
+    let is_known = |owner: Symbol| {
+        rules.collects_removed_kinds && context.faults == 0 && context.model.was_removed(owner)
+    };
     let is_unresolvable = |object: &Object| {
         object
             .references
             .iter()
-            .any(|it| matches!(context.resolve(object, it), Target::Unserved | Target::Ambiguous))
+            .any(|it| match context.resolve(object, it) {
+                Target::Unserved => !is_known(it.uid),
+                target => matches!(target, Target::Ambiguous),
+            })
     };
     let mut new: Vec<&Object> = context
         .model

@@ -67,6 +67,11 @@ impl Kinds {
         self.removed.get(&(api_version, kind)).copied()
     }
 
+    /// Reports whether a resource is always served.
+    pub(super) fn is_built_in(&self, collection: &str) -> bool {
+        self.built_in.iter().any(|it| it.collection == collection)
+    }
+
     /// Returns the position from which a resource is served.
     pub(super) fn since(&self, collection: Symbol) -> u64 {
         self.since.get(&collection).copied().unwrap_or(0)

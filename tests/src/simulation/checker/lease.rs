@@ -1,5 +1,5 @@
-//! S7: a process sends no unconditional write later than the renew deadline after its last successful renewal was sent. L4: after
-//! the end of a leader, another process leads soon.
+//! S7: a process sends no unconditional write later than the renew deadline after its last successful renewal was sent, and none
+//! beside kube-controller-manager. L4: after the end of a leader, another process leads soon.
 //!
 //! A process begins a new term when it acquires the Lease, and when it renews the Lease after the deadline, or after another
 //! client has changed it. At the start of a term it has no memory, and reads everything again.
@@ -88,6 +88,15 @@ impl Leases {
         if !sent.verb.is_write() {
             return;
         }
+        if context.rules.yields && context.counts(sent) {
+            let message = format!(
+                "{} {} by {}, but kube-controller-manager may run",
+                request.verb,
+                request.uri,
+                context.sender(sent)
+            );
+            found.add("S7", message);
+        }
         if sent.collection == LEASES {
             if write(rules, request) == Some(Write::Release) {
                 self.set_renewed(actor.process, None);
@@ -130,7 +139,7 @@ impl Leases {
         let before = self.renewed.get(process).copied().flatten();
         let in_time = before.is_some_and(|it| answer.at < it + rules.shortest(lease.renew_deadline));
         if !in_time {
-            begin_term(requests, process, answer.revision);
+            begin_term(requests, process, answer.revision, answer.at);
         }
         self.set_renewed(process, Some(answer.request.at));
     }
@@ -154,7 +163,7 @@ impl Leases {
         match write(lease, request) {
             Some(Write::Claim) => {
                 if self.holder != Some(process) || self.disturbed {
-                    begin_term(requests, process, change.revision);
+                    begin_term(requests, process, change.revision, change.at);
                 }
                 self.disturbed = false;
                 let is_alive = requests.processes.get(&process).is_some_and(|it| !it.ended);
@@ -168,7 +177,7 @@ impl Leases {
             Some(Write::Release) => {
                 self.holder = None;
                 self.due = standby(requests, process).map(|(since, is_warm)| {
-                    if is_warm {
+                    if is_warm && rules.takes_over_at_once {
                         change.at + TAKEOVER_MAX
                     } else {
                         change.at.max(since) + successor(rules, lease)
@@ -220,14 +229,15 @@ fn successor(rules: &Rules, lease: &LeaseRules) -> Duration {
 fn standby(requests: &Requests, leader: usize) -> Option<(Duration, bool)> {
     let others = requests.processes.iter();
     let others = others.filter(|(number, it)| **number != leader && !it.ended);
-    let others = others.map(|(_, it)| (it.started_at, it.has_received(LEASES)));
+    let others = others.map(|(_, it)| (it.started_at, it.has_read_lease || it.has_received(LEASES)));
     others.min_by_key(|(since, is_warm)| (!is_warm, *since))
 }
 
-fn begin_term(requests: &mut Requests, process: usize, revision: u64) {
+fn begin_term(requests: &mut Requests, process: usize, revision: u64, at: Duration) {
     if let Some(process) = requests.processes.get_mut(&process) {
         process.term += 1;
         process.term_revision = revision;
+        process.term_began = at;
     }
 }
 

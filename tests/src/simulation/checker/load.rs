@@ -1,18 +1,24 @@
-//! B1: the number of writes until convergence. B2: no requests in a steady state. B3: few requests during an outage.
+//! B1: the number of writes until convergence. B2: no requests in a steady state, and no second list of a resource that has not
+//! changed. B3: few requests during an outage, and a backoff after failures. B4: few creates in a terminating namespace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::super::record::Request;
 use super::context::{Context, Found};
 use super::requests::{Sent, Verb};
-use super::symbols::{INFORMERS, LEASES, Symbol};
+use super::symbols::{EMPTY, INFORMERS, LEASES, NAMESPACES, PODS, Symbol};
 
 /// The largest number of requests of one controller in [`OUTAGE`].
 const REQUESTS_MAX: usize = 600;
 const OUTAGE: Duration = Duration::from_mins(10);
 /// The first delay of the exponential backoff.
 const BACKOFF_FIRST: Duration = Duration::from_millis(5);
+const MINUTE: Duration = Duration::from_mins(1);
+/// The largest number of failures of one request in a minute: the exponential backoffs of several dependents of one owner.
+const FAILURES_MAX: usize = 100;
+/// The largest number of creates of one process in a terminating namespace in a minute.
+const REFUSED_CREATES_MAX: usize = 10;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Load {
@@ -22,7 +28,14 @@ pub(super) struct Load {
     pub(super) last_write: Option<(Duration, String)>,
     steady: bool,
     outage: Option<Outage>,
+    /// The times of failures in the last minute, by request.
+    failures: BTreeMap<Target, VecDeque<Duration>>,
+    /// The times of creates in the last minute, by process and terminating namespace.
+    refused: BTreeMap<(usize, Symbol), VecDeque<Duration>>,
 }
+
+/// Process, controller, verb, resource, namespace and name of a request.
+type Target = (usize, Symbol, Verb, Symbol, Symbol, Symbol);
 
 /// The requests since the start of an outage.
 #[derive(Clone, Debug)]
@@ -74,6 +87,8 @@ impl Load {
                 ),
             );
         }
+        check_list(context, request, sent, found);
+        self.check_create(context, sent, actor.process, found);
         let Some(outage) = &mut self.outage else { return };
         if sent.agent == INFORMERS || sent.verb == Verb::Watch {
             return;
@@ -83,6 +98,62 @@ impl Load {
             let path = request.uri.split('?').next().unwrap_or_default().to_owned();
             let key = (actor.process, sent.agent, request.verb, path);
             *outage.writes.entry(key).or_default() += 1;
+        }
+    }
+
+    /// Records the answer to a request, and checks the number of failures.
+    pub(super) fn answered(
+        &mut self,
+        context: &Context,
+        sent: &Sent,
+        at: Duration,
+        code: Option<u16>,
+        found: &mut Found,
+    ) {
+        let has_failed = code.is_some_and(|it| it == 403 || it >= 500);
+        let Some(actor) = sent.actor.filter(|_| has_failed && !sent.name.is_empty()) else {
+            return;
+        };
+        let target = (
+            actor.process,
+            sent.agent,
+            sent.verb,
+            sent.collection,
+            sent.namespace,
+            sent.name,
+        );
+        let count = count(self.failures.entry(target).or_default(), at);
+        if count == FAILURES_MAX + 1 {
+            found.add(
+                "B3",
+                format!(
+                    "{:?} of {} {} by {} has failed {count} times in a minute",
+                    sent.verb,
+                    context.text(sent.collection),
+                    context.text(sent.name),
+                    context.sender(sent)
+                ),
+            );
+        }
+    }
+
+    /// Checks the number of creates in a terminating namespace.
+    fn check_create(&mut self, context: &Context, sent: &Sent, process: usize, found: &mut Found) {
+        let is_pod = sent.verb == Verb::Create && sent.collection == PODS;
+        let namespace = || context.model.at(NAMESPACES, EMPTY, sent.namespace);
+        if !is_pod || !namespace().is_some_and(|it| it.terminating) {
+            return;
+        }
+        let count = count(self.refused.entry((process, sent.namespace)).or_default(), sent.at);
+        if count == REFUSED_CREATES_MAX + 1 {
+            found.add(
+                "B4",
+                format!(
+                    "{} has sent {count} creates in the terminating namespace {} in a minute",
+                    context.sender(sent),
+                    context.text(sent.namespace)
+                ),
+            );
         }
     }
 
@@ -138,4 +209,34 @@ impl Load {
             );
         }
     }
+}
+
+/// Checks that a resource that has not changed is not listed again.
+fn check_list(context: &Context, request: &Request, sent: &Sent, found: &mut Found) {
+    let is_list = sent.verb == Verb::List && sent.is_complete && !sent.is_continued;
+    // The election follows the Leases too.
+    if !is_list || !context.rules.has_one_cache || context.faults > 0 || sent.collection == LEASES {
+        return;
+    }
+    let shown = context.requests.delivered_revision(sent, sent.collection);
+    let is_unchanged = shown > 0 && context.model.changed(sent.collection) <= shown;
+    if is_unchanged && context.kinds.is_built_in(&request.collection) {
+        found.add(
+            "B2",
+            format!(
+                "{} lists {} again, which has not changed since revision {shown}",
+                context.sender(sent),
+                request.collection
+            ),
+        );
+    }
+}
+
+/// Adds a time, and returns the number of times in the last minute.
+fn count(times: &mut VecDeque<Duration>, at: Duration) -> usize {
+    times.push_back(at);
+    while times.front().is_some_and(|it| at.saturating_sub(*it) >= MINUTE) {
+        times.pop_front();
+    }
+    times.len()
 }

@@ -107,6 +107,8 @@ pub(super) struct Model {
     dependents: BTreeSet<(Symbol, Symbol)>,
     /// The uids of removed objects.
     removed: BTreeSet<Symbol>,
+    /// The revision of the last change of each resource.
+    changed: BTreeMap<Symbol, u64>,
     /// The newest revision.
     pub(super) revision: u64,
     /// The largest number of objects at one time.
@@ -171,6 +173,7 @@ impl Model {
         let (namespace, name) = commit.key.rsplit_once('/').unwrap_or(("", &commit.key));
         let key = (collection, symbols.intern(namespace), symbols.intern(name));
         self.revision = self.revision.max(commit.revision);
+        self.changed.insert(collection, commit.revision);
         if let Some(before) = &commit.before
             && !self.keys.contains_key(&key)
         {
@@ -249,6 +252,11 @@ impl Model {
         self.dependents
             .range((owner, Symbol::default())..=(owner, Symbol::MAX))
             .filter_map(|(_, uid)| self.get(*uid))
+    }
+
+    /// Returns the revision of the last change of a resource.
+    pub(super) fn changed(&self, collection: Symbol) -> u64 {
+        self.changed.get(&collection).copied().unwrap_or(0)
     }
 
     /// Reports whether an object with this uid existed and was removed.

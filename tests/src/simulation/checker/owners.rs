@@ -27,6 +27,8 @@ pub(super) struct Owners {
     pub(super) orphaned: BTreeMap<Symbol, u64>,
     /// The times since which objects have no owner, for L3.
     garbage: BTreeMap<Symbol, Duration>,
+    /// The times since which objects wait for the removal of a finalizer of the collector, for L2.
+    finalizing: BTreeMap<Symbol, Duration>,
 }
 
 impl Owners {
@@ -58,6 +60,7 @@ impl Owners {
         }
         if context.rules.isolation.is_some() {
             self.note_garbage(context, change);
+            self.check_finalizer(context, change, found);
         }
     }
 
@@ -185,7 +188,7 @@ impl Owners {
             return;
         };
         self.garbage.remove(&change.uid);
-        if is_broken(context, old.collection) {
+        if is_broken(context, old) {
             return;
         }
         for dependent in context.model.dependents(change.uid) {
@@ -196,12 +199,37 @@ impl Owners {
         }
     }
 
+    /// Checks that a foreground or orphan deletion ends in time.
+    fn check_finalizer(&mut self, context: &Context, change: &Change, found: &mut Found) {
+        let is_finalizing = |it: &Object| it.is_waiting() || it.is_orphaning();
+        let new = context.model.get(change.uid);
+        if new.is_some_and(is_finalizing) {
+            self.finalizing.entry(change.uid).or_insert(change.at);
+            return;
+        }
+        let since = self.finalizing.remove(&change.uid);
+        let (Some(since), Some(old), Some(isolation)) = (since, &change.old, &context.rules.isolation) else {
+            return;
+        };
+        let delay = change.at.saturating_sub(since);
+        if delay > context.rules.longest(isolation.within) && !is_broken(context, old) {
+            found.add(
+                "L2",
+                format!(
+                    "the deletion of {} took {delay:?}, more than {:?}",
+                    context.name(old),
+                    isolation.within,
+                ),
+            );
+        }
+    }
+
     fn check_delay(&self, context: &Context, change: &Change, old: &Object, found: &mut Found) {
         let (Some(isolation), Some(since)) = (&context.rules.isolation, self.garbage.get(&change.uid)) else {
             return;
         };
         let delay = change.at.saturating_sub(*since);
-        if delay > context.rules.longest(isolation.within) && !is_broken(context, old.collection) {
+        if delay > context.rules.longest(isolation.within) && !is_broken(context, old) {
             found.add(
                 "L3",
                 format!(
@@ -215,10 +243,12 @@ impl Owners {
     }
 }
 
-/// Reports whether a resource fails.
-fn is_broken(context: &Context, collection: Symbol) -> bool {
+/// Reports whether a resource or an object fails.
+fn is_broken(context: &Context, object: &Object) -> bool {
+    let collection = context.text(object.collection);
+    let name = || format!("{collection} {}", context.key(object));
     let isolation = context.rules.isolation.as_ref();
-    isolation.is_some_and(|it| it.broken.contains(context.text(collection)))
+    isolation.is_some_and(|it| it.broken.contains(collection) || it.broken.contains(&name()))
 }
 
 /// Reports whether the absence of an owner could be proven although its kind is not served now: it was removed, or the kind

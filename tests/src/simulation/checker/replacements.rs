@@ -24,6 +24,8 @@ pub(super) struct Replacements {
     free: i64,
     /// The number of pods that ended early and were not replaced.
     early: usize,
+    /// The times at which pods that ran were lost and were not replaced.
+    lost: VecDeque<Duration>,
     /// The times of the replacements in the last minute.
     replaced: VecDeque<Duration>,
     /// The term that they belong to.
@@ -34,6 +36,14 @@ impl Replacements {
     /// Adds creates that are not limited; a scale-down removes them.
     pub(super) fn allow(&mut self, count: i64) {
         self.free = (self.free + count).max(0);
+        if count < 0 {
+            self.lost.clear();
+        }
+    }
+
+    /// Returns the delay of a create that replaces a pod that ran. Called before [`Self::created`].
+    pub(super) fn delay(&mut self, at: Duration) -> Option<Duration> {
+        self.lost.pop_front().map(|since| at.saturating_sub(since))
     }
 
     /// Records the end of a pod; `now` is its state if it exists.
@@ -58,6 +68,7 @@ impl Replacements {
             self.early += 1;
         } else {
             self.free += 1;
+            self.lost.push_back(at);
         }
     }
 

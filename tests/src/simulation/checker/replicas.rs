@@ -35,6 +35,9 @@ struct Set {
     /// Revision and actor of each pod that was active and is not any more.
     losses: Vec<(u64, Option<Actor>)>,
     replacements: Replacements,
+    /// The numbers of active pods and of ready ones, and the time since which the status differs from them.
+    counts: (i64, i64),
+    stale_since: Option<Duration>,
 }
 
 /// A pod of a set.
@@ -95,7 +98,10 @@ impl Replicas {
         let collection = new.or(change.old.as_ref()).map(|it| it.collection);
         match collection {
             Some(PODS) => self.commit_pod(context, change, new, found),
-            Some(REPLICA_SETS | REPLICATION_CONTROLLERS | APP_REPLICA_SETS) => self.commit_set(change, new),
+            Some(REPLICA_SETS | REPLICATION_CONTROLLERS | APP_REPLICA_SETS) => {
+                self.commit_set(change, new);
+                self.check_status(context, change.uid, change.at, found);
+            }
             _ => {}
         }
     }
@@ -139,6 +145,9 @@ impl Replicas {
                 self.sets.entry(set).or_default().active += 1;
             }
         }
+        if let Some(set) = is.or(was) {
+            self.check_status(context, set, change.at, found);
+        }
         let Some(sent) = &change.request else { return };
         let controller = CONTROLLERS.iter().find(|it| it.0 == sent.agent);
         if let (Verb::Delete, Some(old)) = (sent.verb, &change.old) {
@@ -151,6 +160,12 @@ impl Replicas {
             (Verb::Create, None, Some(uid)) => {
                 self.check_create(context, change, sent, (uid, *owners), found);
                 if let (Some(set), Some(by)) = (self.sets.get_mut(&uid), change.actor()) {
+                    let delay = set.replacements.delay(change.at);
+                    let within = context.rules.follows_within;
+                    if let Some(delay) = delay.filter(|it| within.is_some_and(|within| *it > within)) {
+                        let message = format!("{} replaces a pod that ran after {delay:?}", name(context, uid));
+                        found.add("L1", message);
+                    }
                     let bound = set.replacements.created(by, change.at, &context.rules);
                     if let Err(count) = bound {
                         found.add("B4", too_many(context, uid, count));
@@ -161,6 +176,37 @@ impl Replicas {
                 self.check_delete(context, change, sent, (uid, *owners), found);
             }
             _ => {}
+        }
+    }
+
+    /// Checks that the status of a set follows its pods in time.
+    fn check_status(&mut self, context: &Context, uid: Symbol, at: Duration, found: &mut Found) {
+        let (Some(within), Some(object)) = (context.rules.follows_within, context.model.get(uid)) else {
+            return;
+        };
+        let Detail::Set { pods, available, .. } = object.detail else {
+            return;
+        };
+        let dependents = context.model.dependents(uid);
+        let active: Vec<&Object> = dependents.filter(|it| it.is_active()).collect();
+        let is_ready = |it: &&&Object| matches!(it.detail, Detail::Pod { ready: Some(true), .. });
+        let count = |it: usize| i64::try_from(it).unwrap_or(i64::MAX);
+        let counts = (count(active.len()), count(active.iter().filter(is_ready).count()));
+        let set = self.sets.entry(uid).or_default();
+        if set.counts != counts {
+            set.counts = counts;
+            set.stale_since = Some(at);
+        }
+        if (pods, available) != counts {
+            return;
+        }
+        let delay = set.stale_since.take().map(|since| at.saturating_sub(since));
+        if let Some(delay) = delay.filter(|it| *it > within) {
+            let message = format!(
+                "the status of {} follows its pods after {delay:?}",
+                context.name(object)
+            );
+            found.add("L1", message);
         }
     }
 
@@ -317,10 +363,12 @@ fn check_kind(
     }
 }
 
+fn name(context: &Context, set: Symbol) -> String {
+    let set = context.model.get(set);
+    set.map_or_else(String::new, |it| context.name(it))
+}
+
 fn too_many(context: &Context, set: Symbol, count: usize) -> String {
-    let name = context
-        .model
-        .get(set)
-        .map_or_else(String::new, |it| context.name(it));
+    let name = name(context, set);
     format!("{name} has {count} replacements of pods that did not run, in one minute")
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::record::{Request, Sender};
-use super::symbols::{INFORMERS, Symbol, Symbols};
+use super::symbols::{INFORMERS, LEASES, Symbol, Symbols};
 
 /// The longest wait between two requests of one sync.
 const ACTIVITY_GAP: Duration = Duration::from_secs(1);
@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 /// The time that a sender waits for the answer to a write.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verb {
     Get,
     List,
@@ -51,6 +51,8 @@ pub(super) struct Sent {
     pub(super) is_subresource: bool,
     /// A list that fills a cache.
     pub(super) is_complete: bool,
+    /// The next page of a list.
+    pub(super) is_continued: bool,
     pub(super) at: Duration,
     /// The position in the run.
     pub(super) position: u64,
@@ -72,8 +74,11 @@ pub(super) struct Process {
     pub(super) started: u64,
     pub(super) started_at: Duration,
     pub(super) ended: bool,
+    /// It has read the Lease, and follows it.
+    pub(super) has_read_lease: bool,
     pub(super) term: u32,
     pub(super) term_revision: u64,
+    pub(super) term_began: Duration,
     controllers: BTreeMap<Symbol, Activity>,
     /// Position and revision of deliveries by resource, both ascending: a delivery hides the earlier ones that are newer.
     delivered: BTreeMap<Symbol, Vec<(u64, u64)>>,
@@ -123,8 +128,10 @@ impl Requests {
             started: position,
             started_at: at,
             ended: false,
+            has_read_lease: false,
             term: 0,
             term_revision,
+            term_began: at,
             controllers: BTreeMap::new(),
             delivered: BTreeMap::new(),
             last_delivery: 0,
@@ -144,6 +151,7 @@ impl Requests {
             name: symbols.intern(&request.name),
             is_subresource: !request.subresource.is_empty(),
             is_complete: agent == INFORMERS && !request.uri.split(['?', '&']).any(|it| it == "limit=1"),
+            is_continued: request.uri.contains("continue="),
             at: request.at,
             position,
             began: position,
@@ -180,10 +188,20 @@ impl Requests {
         Some(sent)
     }
 
-    pub(super) fn answered(&mut self, number: usize, at: Duration, position: u64) -> Option<&Sent> {
+    pub(super) fn answered(
+        &mut self,
+        number: usize,
+        at: Duration,
+        position: u64,
+        code: Option<u16>,
+    ) -> Option<&Sent> {
         let sent = self.sent.get_mut(number)?.as_mut()?;
         sent.answered = Some(at);
-        let process = sent.actor.and_then(|it| self.processes.get_mut(&it.process));
+        let mut process = sent.actor.and_then(|it| self.processes.get_mut(&it.process));
+        if let Some(process) = &mut process {
+            let is_lease = sent.verb == Verb::List && sent.collection == LEASES && sent.agent != INFORMERS;
+            process.has_read_lease |= is_lease && code == Some(200);
+        }
         if let Some(activity) = process.and_then(|it| it.controllers.get_mut(&sent.agent)) {
             activity.in_flight.retain(|it| it.0 != number);
             activity.last = Some((at, position));

@@ -34,8 +34,19 @@ pub struct Rules {
     pub rest: Duration,
     /// The part of the bound on queue lengths that does not depend on the number of objects (S10).
     pub queue_slack: usize,
-    /// One resource fails, and others must not be delayed (L3).
+    /// One resource fails or is slow, and the collector must not be delayed (L2, L3).
     pub isolation: Option<Isolation>,
+    /// Whether no fault hides the deletion of the last objects of a kind that is no longer served (L2).
+    pub collects_removed_kinds: bool,
+    /// Whether a process has only one cache of a resource and no message takes time, so that it lists an unchanged resource once
+    /// (B2).
+    pub has_one_cache: bool,
+    /// The time in which a pod that ran is replaced, and in which a status follows the pods (L1).
+    pub follows_within: Option<Duration>,
+    /// Whether a standby takes over at once after an orderly release: no message takes time (L4).
+    pub takes_over_at_once: bool,
+    /// Whether kube-controller-manager may run, so that no process may act (S7).
+    pub yields: bool,
 }
 
 /// The parameters of leader election.
@@ -49,12 +60,13 @@ pub struct LeaseRules {
     pub retry_period: Duration,
 }
 
-/// The bound on the delay of the garbage collector while one resource fails.
+/// The bound on the delay of the garbage collector while one resource fails, or is slow.
 #[derive(Clone, Debug)]
 pub struct Isolation {
-    /// The resources that fail: neither their objects nor the dependents of their objects are bound.
+    /// The resources (`pods`) and objects (`pods default/a`) that fail: neither they nor their dependents are bound.
     pub broken: BTreeSet<String>,
-    /// The time from the removal of the last owner to the deletion of the dependent.
+    /// The time from the removal of the last owner to the deletion of the dependent, and that in which the finalizer of a
+    /// foreground or orphan deletion is removed.
     pub within: Duration,
 }
 
@@ -98,6 +110,11 @@ impl Default for Rules {
             rest: Duration::from_secs(10),
             queue_slack: 256,
             isolation: None,
+            collects_removed_kinds: false,
+            has_one_cache: false,
+            follows_within: None,
+            takes_over_at_once: true,
+            yields: false,
         }
     }
 }

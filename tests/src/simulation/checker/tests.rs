@@ -81,7 +81,13 @@ impl Story {
 
     fn end(&mut self, process: usize, clean: bool) {
         let at = self.at;
-        self.observe(&Fact::Ended { process, at, clean });
+        let error = None;
+        self.observe(&Fact::Ended {
+            process,
+            at,
+            clean,
+            error,
+        });
     }
 
     fn fault(&mut self, class: &'static str) {

@@ -3,14 +3,16 @@
 use std::io;
 use std::time::Duration;
 
+use bytes::Bytes;
 use coxswain_manager::env;
 use http::{HeaderValue, Response, StatusCode};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::body::{LinkBody, reset};
 use super::super::fault::Class;
-use super::super::record::{Fact, Sender};
-use super::faults::status;
+use super::super::record::{Fact, Request, Sender};
+use super::faults::{Effect, status};
 use super::send::is_write;
 use super::{Answer, Content, Ending, State, Wire, wake_at};
 
@@ -43,9 +45,13 @@ impl State {
             // The sender has given up: the request was cancelled before it arrived.
             return;
         }
-        if let Some(code) = self.outage(&wire.request) {
-            self.respond(wire, code);
-            return;
+        match self.outage(&wire.request) {
+            Some(Effect::Refuse(code)) => return self.respond(wire, code),
+            Some(Effect::NotServed) => return self.respond_not_served(wire),
+            Some(Effect::Delay(_)) | None => {}
+        }
+        if self.changes_templates {
+            wire.body = changed_template(&wire);
         }
         match wire.fault.map(|it| it.class) {
             Some(Class::F05) => self.fail(*wire),
@@ -105,8 +111,26 @@ impl State {
                 let response = slow(response);
                 self.push(Content::Answer(wire, Ok(response)), None);
             }
-            _ => self.transmit(Content::Answer(wire, Ok(response))),
+            _ => {
+                if let Some(Effect::Delay(time)) = self.outage(&wire.request) {
+                    self.report(Class::F14);
+                    self.push(Content::Answer(wire, Ok(response)), Some(time));
+                } else {
+                    self.transmit(Content::Answer(wire, Ok(response)));
+                }
+            }
         }
+    }
+
+    /// An API server that does not serve the resource yet has no handler for its path.
+    fn respond_not_served(&mut self, wire: Box<Wire>) {
+        let mut response = Response::new(LinkBody::Whole(Some("404 page not found\n".into())));
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        response.headers_mut().insert(
+            http::header::CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        );
+        self.push(Content::Answer(wire, Ok(response)), None);
     }
 
     /// The API refuses the request without executing it. The code 4091 is a conflict with an existing object.
@@ -172,6 +196,19 @@ impl State {
             self.coverage.seen(&request);
         }
     }
+}
+
+/// Returns the body of a request after a webhook that adds an annotation to the templates of new `ReplicaSets`.
+fn changed_template(wire: &Wire) -> Bytes {
+    let Request { verb, collection, .. } = &wire.request;
+    if *verb != "create" || collection != "replicasets.apps" {
+        return wire.body.clone();
+    }
+    let Ok(mut object) = serde_json::from_slice::<Value>(&wire.body) else {
+        return wire.body.clone();
+    };
+    object["spec"]["template"]["metadata"]["annotations"]["example.com/injected"] = "true".into();
+    object.to_string().into()
 }
 
 /// Splits a response into parts that arrive one second after another.

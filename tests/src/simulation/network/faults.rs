@@ -6,6 +6,7 @@ use coxswain_manager::env;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::super::fault::{Class, Fault};
 use super::super::record::{Fact, Request, Sender};
@@ -14,25 +15,64 @@ use super::{Content, Ending, State, now, wake_at};
 const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+/// The time after which a process that was stopped starts again.
+const RESTART: Duration = Duration::from_secs(40);
+/// The longest lag of a watch cache that is not a fault.
+const SHORT_LAG: Duration = Duration::from_secs(3);
 /// The resources with dependency fields.
 const DEPENDENTS: [&str; 3] = ["/api/v1/pods", "/apis/apps/v1/replicasets", "/api/v1/configmaps"];
 
-/// A time in which the API refuses requests.
+/// A time in which the API refuses or delays requests.
 pub(super) struct Outage {
     /// None for all processes.
     process: Option<usize>,
     covers: Covers,
-    code: u16,
+    effect: Effect,
     until: Instant,
 }
 
-enum Covers {
+/// The effect of an outage on a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The API answers with this code.
+    Refuse(u16),
+    /// An API server that does not serve the resource yet answers 404, in plain text.
+    NotServed,
+    /// The response takes this time.
+    Delay(Duration),
+}
+
+/// The requests that an outage covers.
+#[derive(Clone, Debug)]
+pub enum Covers {
+    /// All requests.
     All,
-    Discovery,
+    /// Requests that are not for a resource, under this path.
+    Discovery(&'static str),
     /// The lists and watches of a resource.
     Reads(String),
     /// The creates of pods and `ReplicaSets`.
     Creates,
+    /// The requests with one of these verbs whose URI starts with this text.
+    Requests(&'static [&'static str], String),
+    /// The watches without a resourceVersion.
+    UnversionedWatches,
+}
+
+impl Covers {
+    fn includes(&self, request: &Request) -> bool {
+        let verb = request.verb;
+        match self {
+            Self::All => true,
+            Self::Discovery(path) => request.collection.is_empty() && request.uri.starts_with(path),
+            Self::Reads(collection) => request.collection == *collection && matches!(verb, "list" | "watch"),
+            Self::Creates => {
+                verb == "create" && matches!(request.collection.as_str(), "pods" | "replicasets.apps")
+            }
+            Self::Requests(verbs, start) => verbs.contains(&verb) && request.uri.starts_with(start),
+            Self::UnversionedWatches => verb == "watch" && !request.uri.contains("resourceVersion="),
+        }
+    }
 }
 
 impl State {
@@ -67,9 +107,28 @@ impl State {
             process: number,
             at,
             clean: false,
+            error: None,
         });
         let delay = self.random.up_to(Duration::from_secs(5)) + Duration::from_millis(1);
         self.push(Content::Start(slot), Some(delay));
+    }
+
+    /// Ends a process without warning, as a step of a scenario.
+    pub(in super::super) fn crash_as_step(&mut self, number: usize) {
+        self.report(Class::Crash);
+        self.crash(Sender::Process(number));
+    }
+
+    /// Returns the token that stops a process in order, if there is another one. The process starts again later.
+    pub(in super::super) fn stop(&mut self, number: usize) -> Option<CancellationToken> {
+        let others = self.processes.iter().enumerate();
+        let mut others = others.filter(|(other, it)| *other != number && it.running);
+        others.next()?;
+        let process = self.processes.get(number).filter(|it| it.running)?;
+        let (slot, stop) = (process.slot, process.stop.clone());
+        self.log(|| format!("process {number} stops"));
+        self.push(Content::Start(slot), Some(RESTART));
+        Some(stop)
     }
 
     pub(super) fn end_lag(&mut self, server: usize, after: Duration) {
@@ -84,7 +143,7 @@ impl State {
         self.outages.push(Outage {
             process: Some(process),
             covers: Covers::All,
-            code,
+            effect: Effect::Refuse(code),
             until: now() + Duration::from_secs(u64::from(1 + variant % 60)),
         });
     }
@@ -94,35 +153,67 @@ impl State {
         self.outages.push(Outage {
             process: Some(process),
             covers: Covers::Reads(collection.to_owned()),
-            code: 503,
+            effect: Effect::Refuse(503),
             until: now() + time,
         });
     }
 
-    /// Returns the code with which an outage answers a request.
-    pub(super) fn outage(&mut self, request: &Request) -> Option<u16> {
+    /// Starts an outage as a step of a scenario. The bounds of the checker allow for its class of fault, if it has one.
+    pub(in super::super) fn begin_outage(
+        &mut self,
+        class: Option<Class>,
+        covers: Covers,
+        effect: Effect,
+        time: Duration,
+    ) {
+        self.log(|| format!("outage of {covers:?} for {time:?}: {effect:?}"));
+        if let Some(class) = class {
+            self.report(class);
+        }
+        let until = now() + time;
+        wake_at(until);
+        self.outages.push(Outage {
+            process: None,
+            covers,
+            effect,
+            until,
+        });
+    }
+
+    /// The watch cache of an API server, or of all, shows nothing new of a resource for some time. A short time is not a fault.
+    pub(in super::super) fn hold(&mut self, server: Option<usize>, collection: &str, time: Duration) {
+        self.log(|| format!("{collection} lag for {time:?} on {server:?}"));
+        if time > SHORT_LAG {
+            self.report(Class::F20);
+        }
+        let revision = self.sandbox.revision();
+        for server in (0..self.servers.len()).filter(|it| server.is_none_or(|only| only == *it)) {
+            self.servers[server].lag().hold_at(collection, revision);
+            self.end_lag(server, time);
+        }
+    }
+
+    /// Reports a fault that is a step of a scenario.
+    pub(in super::super) fn report(&mut self, class: Class) {
+        let at = self.at();
+        self.observe(&Fact::Fault {
+            at,
+            class: class.name(),
+        });
+    }
+
+    /// Returns the effect of an outage on a request.
+    pub(super) fn outage(&mut self, request: &Request) -> Option<Effect> {
         if self.outages.is_empty() || request.sender == Sender::User {
             return None;
         }
         let now = now();
         self.outages.retain(|it| it.until > now);
         let covers = |outage: &&Outage| {
-            outage
-                .process
-                .is_none_or(|it| request.sender == Sender::Process(it))
-                && match &outage.covers {
-                    Covers::All => true,
-                    Covers::Discovery => request.collection.is_empty(),
-                    Covers::Reads(collection) => {
-                        request.collection == *collection && matches!(request.verb, "list" | "watch")
-                    }
-                    Covers::Creates => {
-                        request.verb == "create"
-                            && matches!(request.collection.as_str(), "pods" | "replicasets.apps")
-                    }
-                }
+            let process = outage.process.map(Sender::Process);
+            process.is_none_or(|it| request.sender == it) && outage.covers.includes(request)
         };
-        self.outages.iter().find(covers).map(|it| it.code)
+        self.outages.iter().find(covers).map(|it| it.effect)
     }
 
     /// Injects a fault that is not bound to a request or an event.
@@ -142,14 +233,14 @@ impl State {
             Class::F25 => self.disturb_lease(variant),
             Class::F26 => {
                 let (covers, code) = match variant % 4 {
-                    0 | 1 => (Covers::Discovery, 503),
+                    0 | 1 => (Covers::Discovery("/"), 503),
                     2 => (Covers::Reads("replicasets.apps".to_owned()), 403),
                     _ => (Covers::Reads("pods".to_owned()), 500),
                 };
                 self.outages.push(Outage {
                     process: None,
                     covers,
-                    code,
+                    effect: Effect::Refuse(code),
                     until: now() + seconds,
                 });
             }
@@ -157,7 +248,7 @@ impl State {
             Class::F29 => self.outages.push(Outage {
                 process: None,
                 covers: Covers::Creates,
-                code: 403,
+                effect: Effect::Refuse(403),
                 until: now() + seconds,
             }),
             Class::F30 => {

@@ -66,6 +66,20 @@ impl Stream {
 }
 
 impl State {
+    /// The events of the open watches of a resource are late. A short time is not a fault.
+    pub(in super::super) fn delay_events(&mut self, collection: &str, time: Duration) {
+        self.log(|| format!("events of {collection} are late by {time:?}"));
+        let until = now() + time;
+        wake_at(until);
+        for open in self.open.values_mut() {
+            if let Open::Stream(stream) = open
+                && stream.collection == collection
+            {
+                stream.late_until = Some(until);
+            }
+        }
+    }
+
     pub(super) fn open_stream(
         &mut self,
         wire: &Wire,

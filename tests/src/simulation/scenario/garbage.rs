@@ -6,11 +6,9 @@ use super::super::user::{Policy, User};
 use super::workloads::{PODS, template};
 
 pub(super) const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 
 /// Returns a reference to an owner.
-fn reference(owner: &Value) -> Value {
+pub(super) fn reference(owner: &Value) -> Value {
     json!({
         "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
         "uid": owner["metadata"]["uid"], "blockOwnerDeletion": true,
@@ -24,7 +22,7 @@ pub(super) fn map(name: &str, owners: &[&Value]) -> Value {
     })
 }
 
-fn at(name: &str) -> String {
+pub(super) fn at(name: &str) -> String {
     format!("{MAPS}/{name}")
 }
 
@@ -71,7 +69,15 @@ pub(super) async fn foreground(user: &mut User) {
     user.pause(40).await;
     user.delete(&at("held"), Policy::Foreground);
     user.pause(40).await;
-    user.patch(&at("held"), &json!({"metadata": {"finalizers": null}}));
+    // Only that finalizer: the other one belongs to the collector.
+    let held = user.get(&at("held"));
+    let finalizers = held["metadata"]["finalizers"].as_array();
+    let rest: Vec<&Value> = finalizers
+        .into_iter()
+        .flatten()
+        .filter(|it| *it != "example.com/other")
+        .collect();
+    user.patch(&at("held"), &json!({"metadata": {"finalizers": rest}}));
 }
 
 pub(super) async fn orphan(user: &mut User) {
@@ -179,32 +185,18 @@ pub(super) async fn invalid(user: &mut User) {
     user.pause(60).await;
 }
 
-/// The CRD of an owner's kind is created and removed.
-pub(super) async fn custom(user: &mut User) {
-    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
-        },
-    });
-    user.create(CRDS, &crd);
-    user.pause(60).await;
-    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "owner"}});
-    let owner = user.create(WIDGETS, &widget);
-    user.create(MAPS, &map("of-widget", &[&owner]));
-    user.pause(60).await;
+/// A cluster-scoped owner is deleted.
+pub(super) async fn cluster_scoped(user: &mut User) {
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "owner"}});
+    let owner = user.create("/api/v1/nodes", &node);
+    for index in 0..3 {
+        user.create(MAPS, &map(&format!("dependent-{index}"), &[&owner]));
+        user.pause(10).await;
+    }
+    user.pause(40).await;
     let policy = *user
         .random()
         .pick(&[Policy::Background, Policy::Foreground, Policy::Orphan]);
-    user.delete(&format!("{WIDGETS}/owner"), policy);
-    user.pause(60).await;
-    let second = user.create(WIDGETS, &widget);
-    user.create(MAPS, &map("of-second", &[&second]));
-    user.pause(40).await;
-    user.delete(&format!("{CRDS}/widgets.example.com"), Policy::Background);
+    user.delete("/api/v1/nodes/owner", policy);
     user.pause(60).await;
 }

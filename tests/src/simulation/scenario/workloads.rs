@@ -1,7 +1,12 @@
 //! `ReplicaSets`, replication controllers and Deployments.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
+use super::super::checker::Rules;
+use super::super::fault::Class;
+use super::super::schedule::Schedule;
 use super::super::user::{Policy, User};
 
 pub(super) const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -38,6 +43,14 @@ pub(super) async fn scale(user: &mut User) {
         user.patch(&format!("{SETS}/a"), &json!({"spec": {"replicas": replicas}}));
     }
     user.pause(40).await;
+}
+
+/// The loss of single messages costs less than an expectation that expires.
+pub(super) fn rules_of_scale(schedule: &Schedule, rules: &mut Rules) {
+    let is_lost = |class| matches!(class, Class::F04 | Class::F05 | Class::F13);
+    if schedule.faults.iter().all(|it| is_lost(it.class)) {
+        rules.converges_within = Duration::from_mins(3);
+    }
 }
 
 /// Pods gain and lose the labels of a `ReplicaSet`, and a pod without an owner exists before it.
@@ -142,4 +155,13 @@ pub(super) async fn recreate(user: &mut User) {
         user.patch(&path, &image(text));
     }
     user.pause(100).await;
+}
+
+/// A webhook changes the templates of new `ReplicaSets`. A Deployment is rolled meanwhile.
+pub(super) async fn webhook(user: &mut User) {
+    let path = format!("{DEPLOYMENTS}/a");
+    user.create(DEPLOYMENTS, &workload("Deployment", "a", 2));
+    user.pause(120).await;
+    user.patch(&path, &image("two"));
+    user.pause(120).await;
 }
