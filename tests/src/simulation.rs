@@ -87,19 +87,22 @@ fn config(schedule: &Schedule) -> Arc<Config> {
         .clone()
 }
 
+/// Returns the times of the election. They are longer than the defaults: each renewal takes as long as a write.
+fn lease_times(several: bool) -> [Duration; 3] {
+    let seconds = if several { [30, 20, 5] } else { [600, 400, 100] };
+    seconds.map(Duration::from_secs)
+}
+
 fn parse(controllers: &str, several: bool) -> Config {
-    let leases = if several {
-        ["15s", "10s", "2s"]
-    } else {
-        ["600s", "400s", "100s"]
-    };
+    let [lease_duration, renew_deadline, retry_period] =
+        lease_times(several).map(|it| format!("{}s", it.as_secs()));
     let yields = controllers == "*";
     let arguments = [
         format!("--controllers={controllers}"),
         format!("--assume-no-kube-controller-manager={}", !yields),
-        format!("--leader-elect-lease-duration={}", leases[0]),
-        format!("--leader-elect-renew-deadline={}", leases[1]),
-        format!("--leader-elect-retry-period={}", leases[2]),
+        format!("--leader-elect-lease-duration={lease_duration}"),
+        format!("--leader-elect-renew-deadline={renew_deadline}"),
+        format!("--leader-elect-retry-period={retry_period}"),
     ];
     match coxswain_config::parse(arguments.map(Into::into), &coxswain::known()) {
         Ok(Parsed::Run(config)) => *config,
@@ -126,7 +129,7 @@ fn started() -> &'static Sandbox {
 }
 
 /// Returns a checker that knows the objects of [`started`].
-fn checker(schedule: &Schedule) -> Checker {
+fn checker() -> Checker {
     static LOADED: OnceLock<Checker> = OnceLock::new();
     let loaded = LOADED.get_or_init(|| {
         let served = |kind: &&checker::Kind| {
@@ -146,22 +149,17 @@ fn checker(schedule: &Schedule) -> Checker {
         }
         checker
     });
-    let mut checker = loaded.clone();
-    checker.set_rules(rules(schedule));
-    checker
+    loaded.clone()
 }
 
 /// Returns the rules of a schedule.
 fn rules(schedule: &Schedule) -> Rules {
-    let lease = if schedule.processes > 1 {
-        LeaseRules::default()
-    } else {
-        LeaseRules {
-            lease_duration: Duration::from_mins(10),
-            renew_deadline: Duration::from_secs(400),
-            retry_period: Duration::from_secs(100),
-            ..LeaseRules::default()
-        }
+    let [lease_duration, renew_deadline, retry_period] = lease_times(schedule.processes > 1);
+    let lease = LeaseRules {
+        lease_duration,
+        renew_deadline,
+        retry_period,
+        ..LeaseRules::default()
     };
     let is_immediate = !network::has_latency(schedule.seed);
     let mut rules = Rules {
@@ -235,19 +233,23 @@ async fn drive(
     let network = Network::new(Options {
         sandbox: started().fork_in(coxswain_sandbox::Env::starting_at(START, first.seed)),
         servers: 2,
-        checker: checker(first),
+        checker: checker(),
         trace,
     });
     network.set_starter(processes::starter(config(first)));
     let _ = cell.set(network.clone());
     network.start_pump();
     for (number, schedule) in schedules.iter().enumerate() {
-        network.begin(schedule);
+        let mut rules = rules(schedule);
+        if number > 0 {
+            // Faults of the schedules before have effects: a lost history, a process that has just started.
+            rules.has_one_cache = false;
+            rules.takes_over_at_once = false;
+        }
+        network.begin(schedule, rules);
         let mut user = User::new(network.clone(), schedule.seed ^ 0x00c0_ffee);
         if number == 0 {
-            if let Some(prepare) = schedule.scenario.prepare {
-                prepare(&mut user);
-            }
+            (schedule.scenario.prepare)(&mut user);
             for slot in 0..schedule.processes {
                 network.start_later(slot, Duration::ZERO);
             }
@@ -255,6 +257,9 @@ async fn drive(
             user.pause(600).await;
         } else {
             user.use_namespace(format!("n{number}"));
+            if schedule.scenario.controllers.contains("appservice") {
+                user.restore_crds();
+            }
         }
         (schedule.scenario.run)(&mut user).await;
         let outcome = settle(&network, &mut user, number + 1 == schedules.len()).await;

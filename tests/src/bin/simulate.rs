@@ -226,10 +226,13 @@ fn volume(arguments: &Arguments) -> ExitCode {
                     if seed >= end {
                         return;
                     }
-                    let chain = schedule::chain_to(end.min(seed + CHAIN) - 1);
-                    let outcomes = simulation::run_chain(&chain, false);
+                    let chains = schedule::chains(seed..end.min(seed + CHAIN));
+                    let outcomes: Vec<_> = chains
+                        .iter()
+                        .flat_map(|it| it.iter().cloned().zip(simulation::run_chain(it, false)))
+                        .collect();
                     let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
-                    for (schedule, outcome) in chain.into_iter().zip(outcomes) {
+                    for (schedule, outcome) in outcomes {
                         total.add(schedule, outcome);
                         if total.schedules.is_multiple_of(PROGRESS) {
                             let (done, failed) = (total.schedules, total.violations.len());

@@ -185,7 +185,6 @@ impl Checker {
             Fact::Begun { .. } => {
                 self.context.quiet = None;
                 self.context.faults = 0;
-                self.context.rules.clock_rate = Rules::default().clock_rate;
                 self.load.begin();
             }
             Fact::Quiet { at } => self.context.quiet = Some(*at),

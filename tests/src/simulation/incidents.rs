@@ -187,10 +187,7 @@ pub fn catch_all(
                 while let Some(incident) = Incident::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let search = catch(*incident, first_seed, limit);
                     report(&search);
-                    found
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(search);
+                    found.lock().unwrap_or_else(PoisonError::into_inner).push(search);
                 }
             });
         }

@@ -32,7 +32,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::body::LinkBody;
-use super::checker::Checker;
+use super::checker::{Checker, Rules};
 use super::coverage::Coverage;
 use super::fault::{Fault, Target};
 use super::random::Random;
@@ -261,7 +261,7 @@ impl Network {
     }
 
     /// Begins a schedule. The order of tasks is that of the first schedule, because a process keeps it.
-    pub(super) fn begin(&self, schedule: &Schedule) {
+    pub(super) fn begin(&self, schedule: &Schedule, rules: Rules) {
         let mut state = self.state();
         let mut random = Random::new(schedule.seed);
         (state.disorder, state.latency) = disturbances(&mut random);
@@ -277,6 +277,7 @@ impl Network {
         for process in &state.processes {
             process.clock.inject(env::Fault::Rate(100));
         }
+        state.checker.set_rules(rules);
         let at = state.at();
         state.observe(&Fact::Begun { at });
         state.log(|| format!("begin {schedule}"));
@@ -535,10 +536,7 @@ enum Chosen {
 /// Returns the part of the steps that are out of order, and of the messages that take time, in percent. Some seeds are nearly in
 /// order, others are not at all.
 fn disturbances(random: &mut Random) -> (usize, usize) {
-    (
-        *random.pick(&[0, 5, 20, 60, 100]),
-        *random.pick(&[0, 0, 2, 10]),
-    )
+    (*random.pick(&[0, 5, 20, 60, 100]), *random.pick(&[0, 0, 2, 10]))
 }
 
 /// Reports whether messages take time in the runs of a seed.

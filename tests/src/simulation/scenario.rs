@@ -66,6 +66,7 @@ macro_rules! scenario {
 pub static SCENARIOS: &[Scenario] = &[
     Scenario {
         rules: workloads::rules_of_scale,
+        is_chained: false,
         ..scenario!("rs-scale", REPLICAS, workloads::scale)
     },
     scenario!("rs-adopt", REPLICAS, workloads::adopt),
@@ -84,55 +85,78 @@ pub static SCENARIOS: &[Scenario] = &[
     scenario!("gc-crd", GARBAGE, custom::life_cycle),
     Scenario {
         rules: custom::rules_of_removed_kind,
+        is_chained: false,
         ..scenario!("gc-crd-removed", GARBAGE, custom::removed_kind)
     },
     scenario!("gc-versions", GARBAGE, custom::versions),
     Scenario {
         rules: custom::rules_of_unlistable_kind,
+        is_chained: false,
         ..scenario!("gc-unlistable", GARBAGE, custom::unlistable_kind)
     },
     scenario!("gc-cluster", GARBAGE, garbage::cluster_scoped),
     scenario!("gc-unseen", GARBAGE, disturbed::unseen_dependents),
-    scenario!("gc-virtual", GARBAGE, disturbed::virtual_owners),
+    Scenario {
+        is_chained: false,
+        ..scenario!("gc-virtual", GARBAGE, disturbed::virtual_owners)
+    },
     Scenario {
         rules: disturbed::rules_of_rejected_deletes,
+        is_chained: false,
         ..scenario!("gc-rejected", GARBAGE, disturbed::rejected_deletes)
     },
     Scenario {
         rules: disturbed::rules_of_slow_reads,
+        is_chained: false,
         ..scenario!("gc-slow", GARBAGE, disturbed::slow_reads)
     },
     Scenario {
         prepare: disturbed::prepare_start,
+        is_chained: false,
         ..scenario!("gc-start", GARBAGE, disturbed::start)
     },
-    scenario!("gc-failover", GARBAGE, disturbed::failover),
-    scenario!("gc-restore", GARBAGE, disturbed::restore),
+    Scenario {
+        is_chained: false,
+        ..scenario!("gc-failover", GARBAGE, disturbed::failover)
+    },
+    Scenario {
+        is_chained: false,
+        ..scenario!("gc-restore", GARBAGE, disturbed::restore)
+    },
     Scenario {
         rules: pods::rules_of_eviction,
+        is_chained: false,
         ..scenario!("rs-evict", REPLICAS, pods::evict)
     },
     Scenario {
         rules: pods::rules_of_quota,
+        is_chained: false,
         ..scenario!("rs-quota", REPLICAS, pods::quota)
     },
-    scenario!("rs-namespace", REPLICAS, pods::terminating_namespace),
+    Scenario {
+        is_chained: false,
+        ..scenario!("rs-namespace", REPLICAS, pods::terminating_namespace)
+    },
     Scenario {
         rules: |_, rules| rules.changes_templates = true,
         prepare: User::change_templates,
+        is_chained: false,
         ..scenario!("deploy-webhook", WORKLOADS, workloads::webhook)
     },
     Scenario {
         rules: |_, rules| rules.yields = true,
+        is_chained: false,
         ..scenario!("yielding", "*", election::yielding)
     },
     Scenario {
         prepare: election::refuse_unversioned_watches,
+        is_chained: false,
         ..scenario!("hand-over", REPLICAS, election::hand_over)
     },
     scenario!("appservice", ALL, app_service::life_cycle),
     Scenario {
         prepare: takeover::prepare,
+        is_chained: false,
         ..scenario!("takeover", WORKLOADS, takeover::take_over)
     },
     scenario!("generated", ALL, generated::run),

@@ -1,6 +1,7 @@
 //! One run: a scenario, a seed for the order of messages, and faults.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::fault::{Class, Fault, Target};
 use super::random::Random;
@@ -25,10 +26,31 @@ pub struct Schedule {
 /// schedules.
 pub const CHAIN: u64 = 16;
 
-/// Returns the schedules from the start of the chain of a seed to the seed.
+/// Returns the schedules from the start of the chain of a seed to the seed. Scenarios that change the rules of a run, or its
+/// start, have chains of one schedule.
 #[must_use]
 pub fn chain_to(seed: u64) -> Vec<Schedule> {
-    (seed - seed % CHAIN..=seed).map(Schedule::of_seed).collect()
+    let last = Schedule::of_seed(seed);
+    if !last.scenario.is_chained {
+        return vec![last];
+    }
+    let before = (seed - seed % CHAIN..seed).map(Schedule::of_seed);
+    before.chain([last]).collect()
+}
+
+/// Returns the chains of seeds that begin with a chain.
+#[must_use]
+pub fn chains(seeds: Range<u64>) -> Vec<Vec<Schedule>> {
+    let mut chains: Vec<Vec<Schedule>> = Vec::new();
+    for schedule in seeds.map(Schedule::of_seed) {
+        match chains.last_mut() {
+            Some(chain) if schedule.scenario.is_chained && !schedule.seed.is_multiple_of(CHAIN) => {
+                chain.push(schedule);
+            }
+            _ => chains.push(vec![schedule]),
+        }
+    }
+    chains
 }
 
 impl Schedule {
@@ -36,11 +58,13 @@ impl Schedule {
     #[must_use]
     pub fn of_seed(seed: u64) -> Self {
         let mut random = Random::new((seed / CHAIN) ^ 0xc4a1);
-        let controllers = random.pick(SCENARIOS).controllers;
+        let any = random.pick(SCENARIOS);
         let processes = *random.pick(&[1, 1, 1, 2, 3]);
-        let is_first = seed.is_multiple_of(CHAIN);
-        let suits = |it: &&Scenario| it.controllers == controllers && (is_first || it.prepare.is_none());
+        let suits = |it: &&Scenario| {
+            it.is_chained == any.is_chained && (!it.is_chained || it.controllers == any.controllers)
+        };
         let scenarios: Vec<&'static Scenario> = SCENARIOS.iter().filter(suits).collect();
+        let is_first = !any.is_chained || seed.is_multiple_of(CHAIN);
         let mut random = Random::new(seed ^ 0x5eed);
         let scenario = *random.pick(&scenarios);
         let count = *random.pick(&[0, 1, 1, 1, 2, 2, 3, 4]);

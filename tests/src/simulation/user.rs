@@ -45,14 +45,18 @@ impl User {
         }
     }
 
-    /// Creates a namespace, and uses it instead of `default`. Creates the CRDs of the product again if they were removed.
+    /// Creates a namespace, and uses it instead of `default`.
     pub(super) fn use_namespace(&mut self, name: String) {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         self.create("/api/v1/namespaces", &namespace);
+        self.namespace = Some(name);
+    }
+
+    /// Creates the CRDs of the product again if they were removed.
+    pub(super) fn restore_crds(&mut self) {
         for crd in removed_crds(self) {
             self.create(CRDS, crd);
         }
-        self.namespace = Some(name);
     }
 
     /// Returns the generator of the user's choices.

@@ -92,9 +92,5 @@ fn proven(context: &Context, sent: &Sent, dependent: &Object) -> u64 {
     let Some(process) = process else { return 0 };
     let waits = sent.at < process.term_began + context.rules.shortest(SYNC_WAIT);
     let is_new = context.kinds.since(dependent.collection) > process.started;
-    if waits && !is_new {
-        sent.term_revision
-    } else {
-        0
-    }
+    if waits && !is_new { sent.term_revision } else { 0 }
 }

@@ -144,7 +144,10 @@ impl Load {
         if !is_pod || !namespace().is_some_and(|it| it.terminating) {
             return;
         }
-        let count = count(self.refused.entry((process, sent.namespace)).or_default(), sent.at);
+        let count = count(
+            self.refused.entry((process, sent.namespace)).or_default(),
+            sent.at,
+        );
         if count == REFUSED_CREATES_MAX + 1 {
             found.add(
                 "B4",

@@ -163,7 +163,8 @@ impl Replicas {
                     let delay = set.replacements.delay(change.at);
                     let within = context.rules.follows_within;
                     if let Some(delay) = delay.filter(|it| within.is_some_and(|within| *it > within)) {
-                        let message = format!("{} replaces a pod that ran after {delay:?}", name(context, uid));
+                        let message =
+                            format!("{} replaces a pod that ran after {delay:?}", name(context, uid));
                         found.add("L1", message);
                     }
                     let bound = set.replacements.created(by, change.at, &context.rules);
@@ -189,7 +190,15 @@ impl Replicas {
         };
         let dependents = context.model.dependents(uid);
         let active: Vec<&Object> = dependents.filter(|it| it.is_active()).collect();
-        let is_ready = |it: &&&Object| matches!(it.detail, Detail::Pod { ready: Some(true), .. });
+        let is_ready = |it: &&&Object| {
+            matches!(
+                it.detail,
+                Detail::Pod {
+                    ready: Some(true),
+                    ..
+                }
+            )
+        };
         let count = |it: usize| i64::try_from(it).unwrap_or(i64::MAX);
         let counts = (count(active.len()), count(active.iter().filter(is_ready).count()));
         let set = self.sets.entry(uid).or_default();

@@ -17,9 +17,10 @@ const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 /// Returns the CRD of the kind Widget. The first version is stored.
 fn crd(versions: &[&str]) -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-    let versions = versions.iter().enumerate().map(
-        |(index, name)| json!({"name": name, "served": true, "storage": index == 0, "schema": schema}),
-    );
+    let versions = versions
+        .iter()
+        .enumerate()
+        .map(|(index, name)| json!({"name": name, "served": true, "storage": index == 0, "schema": schema}));
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.example.com"},

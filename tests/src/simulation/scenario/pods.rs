@@ -28,7 +28,10 @@ pub(super) async fn evict(user: &mut User) {
     user.wait(Duration::from_secs(30)).await;
     for name in names(user, PODS) {
         let path = format!("{PODS}/{name}/status");
-        user.patch(&path, &json!({"status": {"phase": "Failed", "reason": "Terminated"}}));
+        user.patch(
+            &path,
+            &json!({"status": {"phase": "Failed", "reason": "Terminated"}}),
+        );
     }
     user.wait(Duration::from_secs(30)).await;
 }
