@@ -111,6 +111,7 @@ pub static SCENARIOS: &[Scenario] = &[
         ..scenario!("gc-slow", GARBAGE, disturbed::slow_reads)
     },
     Scenario {
+        rules: disturbed::rules_of_start,
         prepare: disturbed::prepare_start,
         is_chained: false,
         ..scenario!("gc-start", GARBAGE, disturbed::start)

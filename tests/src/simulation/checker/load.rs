@@ -1,5 +1,5 @@
-//! B1: the number of writes until convergence. B2: no requests in a steady state, and no second list of a resource that has not
-//! changed. B3: few requests during an outage, and a backoff after failures. B4: few creates in a terminating namespace.
+//! B1: the number of writes until convergence. B2: no requests in a steady state, and no second list of a resource that is idle.
+//! B3: few requests during an outage, and a backoff after failures. B4: few creates in a terminating namespace.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -17,6 +17,8 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(5);
 const MINUTE: Duration = Duration::from_mins(1);
 /// The largest number of failures of one request in a minute: the exponential backoffs of several dependents of one owner.
 const FAILURES_MAX: usize = 100;
+/// The time without a change after which a resource is idle.
+const IDLE: Duration = Duration::from_secs(5);
 /// The largest number of creates of one process in a terminating namespace in a minute.
 const REFUSED_CREATES_MAX: usize = 10;
 
@@ -141,7 +143,8 @@ impl Load {
     fn check_create(&mut self, context: &Context, sent: &Sent, process: usize, found: &mut Found) {
         let is_pod = sent.verb == Verb::Create && sent.collection == PODS;
         let namespace = || context.model.at(NAMESPACES, EMPTY, sent.namespace);
-        if !is_pod || !namespace().is_some_and(|it| it.terminating) {
+        // A fault may hide the reason of a refused create.
+        if !is_pod || context.faults > 0 || !namespace().is_some_and(|it| it.terminating) {
             return;
         }
         let count = count(
@@ -216,18 +219,18 @@ impl Load {
 
 /// Checks that a resource that has not changed is not listed again.
 fn check_list(context: &Context, request: &Request, sent: &Sent, found: &mut Found) {
-    let is_list = sent.verb == Verb::List && sent.is_complete && !sent.is_continued;
+    let is_list = sent.verb == Verb::List && sent.is_complete && !request.uri.contains("continue=");
     // The election follows the Leases too.
     if !is_list || !context.rules.has_one_cache || context.faults > 0 || sent.collection == LEASES {
         return;
     }
     let shown = context.requests.delivered_revision(sent, sent.collection);
-    let is_unchanged = shown > 0 && context.model.changed(sent.collection) <= shown;
-    if is_unchanged && context.kinds.is_built_in(&request.collection) {
+    let changed = context.model.changed(sent.collection);
+    if shown > 0 && sent.at > changed + IDLE && context.kinds.is_built_in(&request.collection) {
         found.add(
             "B2",
             format!(
-                "{} lists {} again, which has not changed since revision {shown}",
+                "{} lists {} again, which has not changed since {changed:?}",
                 context.sender(sent),
                 request.collection
             ),

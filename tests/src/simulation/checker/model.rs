@@ -1,6 +1,7 @@
 //! The checker's own model of the store, built from the commits.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -107,8 +108,8 @@ pub(super) struct Model {
     dependents: BTreeSet<(Symbol, Symbol)>,
     /// The uids of removed objects.
     removed: BTreeSet<Symbol>,
-    /// The revision of the last change of each resource.
-    changed: BTreeMap<Symbol, u64>,
+    /// The time of the last change of each resource.
+    changed: BTreeMap<Symbol, Duration>,
     /// The newest revision.
     pub(super) revision: u64,
     /// The largest number of objects at one time.
@@ -173,7 +174,7 @@ impl Model {
         let (namespace, name) = commit.key.rsplit_once('/').unwrap_or(("", &commit.key));
         let key = (collection, symbols.intern(namespace), symbols.intern(name));
         self.revision = self.revision.max(commit.revision);
-        self.changed.insert(collection, commit.revision);
+        self.changed.insert(collection, commit.at);
         if let Some(before) = &commit.before
             && !self.keys.contains_key(&key)
         {
@@ -254,9 +255,9 @@ impl Model {
             .filter_map(|(_, uid)| self.get(*uid))
     }
 
-    /// Returns the revision of the last change of a resource.
-    pub(super) fn changed(&self, collection: Symbol) -> u64 {
-        self.changed.get(&collection).copied().unwrap_or(0)
+    /// Returns the time of the last change of a resource.
+    pub(super) fn changed(&self, collection: Symbol) -> Duration {
+        self.changed.get(&collection).copied().unwrap_or_default()
     }
 
     /// Reports whether an object with this uid existed and was removed.

@@ -51,8 +51,6 @@ pub(super) struct Sent {
     pub(super) is_subresource: bool,
     /// A list that fills a cache.
     pub(super) is_complete: bool,
-    /// The next page of a list.
-    pub(super) is_continued: bool,
     pub(super) at: Duration,
     /// The position in the run.
     pub(super) position: u64,
@@ -151,7 +149,6 @@ impl Requests {
             name: symbols.intern(&request.name),
             is_subresource: !request.subresource.is_empty(),
             is_complete: agent == INFORMERS && !request.uri.split(['?', '&']).any(|it| it == "limit=1"),
-            is_continued: request.uri.contains("continue="),
             at: request.at,
             position,
             began: position,

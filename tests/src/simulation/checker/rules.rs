@@ -6,6 +6,7 @@ use std::time::Duration;
 
 /// The rules of one scenario.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Rules {
     /// None without leader election.
     pub lease: Option<LeaseRules>,

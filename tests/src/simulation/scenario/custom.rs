@@ -126,7 +126,7 @@ pub(super) async fn unlistable_kind(user: &mut User) {
     user.create(CRDS, &crd(&["v1"]));
     user.wait(Duration::from_secs(10)).await;
     user.delete(&at("owner"), Policy::Background);
-    user.wait(Duration::from_secs(60)).await;
+    user.wait(Duration::from_mins(1)).await;
 }
 
 pub(super) fn rules_of_unlistable_kind(schedule: &Schedule, rules: &mut Rules) {

@@ -87,7 +87,7 @@ pub(super) async fn rejected_deletes(user: &mut User) {
     user.delete(&at("first"), Policy::Background);
     user.wait(Duration::from_secs(5)).await;
     user.delete(&at("second"), Policy::Background);
-    user.wait(Duration::from_secs(60)).await;
+    user.wait(Duration::from_mins(1)).await;
 }
 
 pub(super) fn rules_of_rejected_deletes(schedule: &Schedule, rules: &mut Rules) {
@@ -112,7 +112,7 @@ pub(super) async fn slow_reads(user: &mut User) {
         .random()
         .pick(&[Policy::Background, Policy::Foreground, Policy::Orphan]);
     user.delete(&at("owner"), policy);
-    user.wait(Duration::from_secs(120)).await;
+    user.wait(Duration::from_mins(2)).await;
 }
 
 pub(super) fn rules_of_slow_reads(schedule: &Schedule, rules: &mut Rules) {
@@ -146,6 +146,13 @@ pub(super) fn prepare_start(user: &mut User) {
     );
 }
 
+/// No controller of `ReplicaSets` runs.
+pub(super) fn rules_of_start(_: &Schedule, rules: &mut Rules) {
+    rules
+        .unreachable
+        .insert(("replicasets.apps".to_owned(), "default/dependent".to_owned()));
+}
+
 pub(super) async fn start(user: &mut User) {
     user.wait(Duration::from_secs(30)).await;
 }
@@ -155,7 +162,7 @@ pub(super) async fn failover(user: &mut User) {
     let owner = user.create(MAPS, &map("owner", &[]));
     user.wait(Duration::from_secs(20)).await;
     let server = user.random().below(2);
-    user.hold(Some(server), "pods", Duration::from_secs(60));
+    user.hold(Some(server), "pods", Duration::from_mins(1));
     let mut pod = template("x", "one");
     pod["apiVersion"] = json!("v1");
     pod["kind"] = json!("Pod");

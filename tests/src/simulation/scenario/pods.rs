@@ -51,14 +51,14 @@ pub(super) async fn quota(user: &mut User) {
         Duration::from_secs(250),
     );
     user.patch(&format!("{SETS}/a"), &json!({"spec": {"replicas": 4}}));
-    user.wait(Duration::from_secs(60)).await;
+    user.wait(Duration::from_mins(1)).await;
     for status in ["False", "True"] {
         for name in names(user, PODS).into_iter().take(1) {
             let conditions = json!([{"type": "Ready", "status": status}]);
             let path = format!("{PODS}/{name}/status");
             user.patch(&path, &json!({"status": {"conditions": conditions}}));
         }
-        user.wait(Duration::from_secs(60)).await;
+        user.wait(Duration::from_mins(1)).await;
     }
 }
 

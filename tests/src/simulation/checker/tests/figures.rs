@@ -85,3 +85,19 @@ fn removed_objects_in_a_cache_violate_b5() {
         assert_eq!(story.found(), expected);
     }
 }
+
+#[test]
+fn exit_with_an_error_violates_s10() {
+    for error in [None, Some("the drain has not ended".to_owned())] {
+        let mut story = Story::new();
+        let expected = if error.is_some() { vec!["S10"] } else { vec![] };
+        let (process, at, clean) = (0, story.at, false);
+        story.observe(&Fact::Ended {
+            process,
+            at,
+            clean,
+            error,
+        });
+        assert_eq!(story.found(), expected);
+    }
+}

@@ -198,3 +198,38 @@ fn new_term_does_not_know_requests_of_the_last_one() {
         assert_eq!(story.found(), expected);
     }
 }
+
+#[test]
+fn write_beside_kube_controller_manager_violates_s7() {
+    for (yields, expected) in [(true, vec!["S7"]), (false, vec![])] {
+        let mut story = Story::with(Rules {
+            yields,
+            ..Rules::default()
+        });
+        renew(&mut story, 0, "a");
+        create(&mut story, 0);
+        assert_eq!(story.found(), expected);
+    }
+}
+
+/// The leader releases the Lease, and a standby that has read it takes over after 1.5 s.
+fn hand_over(takes_over_at_once: bool) -> Vec<&'static str> {
+    let mut story = Story::with(Rules {
+        takes_over_at_once,
+        ..Rules::default()
+    });
+    story.start(1);
+    let list = story.send((1, "leader-election"), "list", LEASE);
+    story.answer(list, Some(200));
+    renew(&mut story, 0, "a");
+    renew(&mut story, 0, "");
+    story.wait(1.5);
+    renew(&mut story, 1, "b");
+    story.found()
+}
+
+#[test]
+fn late_hand_over_to_a_standby_that_has_read_the_lease_violates_l4() {
+    assert_eq!(hand_over(true), ["L4"]);
+    assert!(hand_over(false).is_empty());
+}

@@ -70,3 +70,63 @@ fn writes_of_one_object_in_an_outage_back_off() {
     assert_eq!(outage(39, "delete", 1), ["B3"]);
     assert!(outage(390, "delete", 39).is_empty());
 }
+
+/// Sends `count` GETs that fail, one each `seconds`.
+fn failures(count: usize, seconds: f64) -> Vec<&'static str> {
+    let mut story = Story::new();
+    for _ in 0..count {
+        let number = story.send(GC, "get", (MAPS, "default/a"));
+        story.answer(number, Some(500));
+        story.wait(seconds);
+    }
+    story.found()
+}
+
+#[test]
+fn repeated_failures_without_backoff_violate_b3() {
+    assert_eq!(failures(101, 0.01), ["B3"]);
+    assert!(failures(100, 0.01).is_empty());
+    assert!(failures(300, 0.7).is_empty());
+}
+
+/// Lists pods twice, with a change or a fault between.
+fn lists(has_one_cache: bool, between: impl Fn(&mut Story)) -> Vec<&'static str> {
+    let mut story = Story::with(Rules {
+        has_one_cache,
+        ..rules()
+    });
+    for _ in 0..2 {
+        story.send((0, "shared-informers"), "list", (PODS, ""));
+        story.deliver(0, PODS);
+        story.wait(10.0);
+        between(&mut story);
+    }
+    story.found()
+}
+
+#[test]
+fn second_list_of_an_idle_resource_violates_b2() {
+    assert_eq!(lists(true, |_| {}), ["B2"]);
+    assert!(lists(false, |_| {}).is_empty());
+    assert!(lists(true, |story| story.fault("F21")).is_empty());
+    assert!(lists(true, |story| story.user((PODS, "default/a"), &pod("a", "x"))).is_empty());
+}
+
+/// Sends creates in a namespace.
+fn creates(count: usize, namespace: &Value) -> Vec<&'static str> {
+    let mut story = Story::new();
+    story.user(("namespaces", "other"), namespace);
+    for _ in 0..count {
+        story.send(RS, "create", (PODS, "other/a"));
+    }
+    story.found()
+}
+
+#[test]
+fn creates_in_a_terminating_namespace_violate_b4() {
+    let namespace = object("other", &[]);
+    assert!(creates(20, &namespace).is_empty());
+    let namespace = terminating(namespace, &[]);
+    assert!(creates(10, &namespace).is_empty());
+    assert_eq!(creates(11, &namespace), ["B4"]);
+}

@@ -288,3 +288,87 @@ fn finalizer_of_an_object_that_is_not_terminating_is_kept() {
     story.write(GC, "patch", OWNER, Some(&object("owner", &[])));
     assert_eq!(story.found(), ["S4"]);
 }
+
+/// A new process removes the finalizer of an owner whose dependent is older, `seconds` after its start.
+fn finish_in_a_new_term(seconds: f64) -> Vec<&'static str> {
+    let mut story = pair();
+    story.user(OWNER, &terminating(object("owner", &[]), &["foregroundDeletion"]));
+    story.end(0, false);
+    story.start(1);
+    story.wait(seconds);
+    story.write((1, GC.1), "patch", OWNER, None);
+    story.found()
+}
+
+#[test]
+fn foreground_deletion_before_an_older_dependent_in_a_new_term_violates_s4() {
+    assert_eq!(finish_in_a_new_term(29.0), ["S4"]);
+    // The collector does not wait longer for a kind that cannot be read.
+    assert!(finish_in_a_new_term(31.0).is_empty());
+}
+
+#[test]
+fn late_end_of_a_foreground_or_orphan_deletion_violates_l2() {
+    for (finalizer, seconds, expected) in [
+        ("foregroundDeletion", 2.0, vec!["L2"]),
+        ("orphan", 2.0, vec!["L2"]),
+        ("orphan", 0.5, vec![]),
+    ] {
+        let mut story = Story::with(Rules {
+            isolation: Some(super::super::Isolation {
+                broken: BTreeSet::new(),
+                within: Duration::from_secs(1),
+            }),
+            ..rules()
+        });
+        story.user(OWNER, &terminating(object("owner", &[]), &[finalizer]));
+        story.wait(seconds);
+        story.write(GC, "patch", OWNER, None);
+        assert_eq!(story.found(), expected);
+    }
+}
+
+#[test]
+fn delay_of_an_object_that_fails_is_allowed() {
+    for (broken, expected) in [
+        ("configmaps default/x", vec![]),
+        ("configmaps default/y", vec!["L3"]),
+    ] {
+        let mut story = Story::with(Rules {
+            isolation: Some(super::super::Isolation {
+                broken: BTreeSet::from([broken.to_owned()]),
+                within: Duration::from_secs(1),
+            }),
+            ..rules()
+        });
+        story.user(OWNER, &object("owner", &[]));
+        story.user(X, &object("x", &[to_map("owner")]));
+        story.user_removes(OWNER);
+        story.wait(2.0);
+        story.delete(GC, X);
+        assert_eq!(story.found(), expected);
+    }
+}
+
+/// The kind of an owner is removed with the owner; its dependent stays.
+#[test]
+fn dependent_of_a_removed_kind_violates_l2_without_faults() {
+    for (collects_removed_kinds, faults, expected) in
+        [(true, 0, vec!["L2"]), (true, 1, vec![]), (false, 0, vec![])]
+    {
+        let mut story = Story::with(Rules {
+            collects_removed_kinds,
+            ..rules()
+        });
+        for _ in 0..faults {
+            story.fault("F20");
+        }
+        let widget = ("widgets.example.com", "default/w");
+        story.user((DEFINITIONS, "widgets"), &widgets(&["v1"]));
+        story.user(widget, &object("w", &[]));
+        story.user(X, &object("x", &[reference("example.com/v1", "Widget", "w")]));
+        story.user_removes(widget);
+        story.user_removes((DEFINITIONS, "widgets"));
+        assert_eq!(story.rest(), expected);
+    }
+}

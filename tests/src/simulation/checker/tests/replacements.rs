@@ -64,3 +64,25 @@ fn scale_up_is_not_limited() {
     }
     assert!(story.found().is_empty());
 }
+
+/// Replaces a pod that ran after `seconds`.
+fn replace_after(seconds: f64) -> Vec<&'static str> {
+    let mut story = Story::with(Rules {
+        follows_within: Some(Duration::from_secs(5)),
+        ..rules()
+    });
+    story.user((SETS, "default/web"), &replica_set("web", 1));
+    story.deliver(0, SETS);
+    story.deliver(0, PODS);
+    story.write(RS, "create", (PODS, "default/a"), Some(&pod("a", "web")));
+    crashes(10.0)(&mut story, "a");
+    story.wait(seconds);
+    story.write(RS, "create", (PODS, "default/b"), Some(&pod("b", "web")));
+    story.found()
+}
+
+#[test]
+fn late_replacement_of_a_pod_that_ran_violates_l1() {
+    assert_eq!(replace_after(6.0), ["L1"]);
+    assert!(replace_after(4.0).is_empty());
+}

@@ -264,3 +264,25 @@ fn cycle_in_foreground_deletion_violates_s4() {
     ];
     assert!(objects(rules(), &solid).is_empty());
 }
+
+/// A status follows the readiness of a pod after `seconds`.
+fn follow(seconds: f64) -> Vec<&'static str> {
+    let mut story = Story::with(Rules {
+        follows_within: Some(Duration::from_secs(5)),
+        ..rules()
+    });
+    story.user(WEB, &settled(replica_set("web", 1), 1));
+    story.user((PODS, "default/a"), &ready("a", "web"));
+    story.wait(seconds);
+    story.user((PODS, "default/a"), &pod("a", "web"));
+    story.wait(seconds);
+    let status = json!({"replicas": 1, "observedGeneration": 1});
+    story.user(WEB, &with_status(replica_set("web", 1), &status));
+    story.found()
+}
+
+#[test]
+fn late_status_violates_l1() {
+    assert_eq!(follow(6.0), ["L1"]);
+    assert!(follow(4.0).is_empty());
+}
