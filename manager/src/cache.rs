@@ -79,7 +79,7 @@ use self::informer::Informer;
 use self::shared_store::{AnyStore, SharedStore};
 use self::store::Store;
 
-use crate::object::{Key, MetaObject, Object, Resource, Text, Uid, Version};
+use crate::object::{Key, MetaObject, Object, OwnerRef, Resource, Text, Uid, Version};
 use crate::sync::watch;
 
 /// The cache of one resource in one projection. Clones share it.
@@ -108,6 +108,16 @@ impl<T: Object> Cache<T> {
     #[must_use]
     pub fn list_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
         self.store.read(|store| store.in_namespace(namespace))
+    }
+
+    /// Returns the object with the uid of an owner reference. The name is the fast way to it, but a client can change the name in
+    /// a reference.
+    #[must_use]
+    pub fn owner(&self, namespace: &Text, reference: &OwnerRef) -> Option<Arc<T>> {
+        let is_owner = |it: &Arc<T>| it.meta().uid == reference.uid;
+        let key = Key::new(namespace.clone(), reference.name.clone());
+        let named = self.get(&key).present().filter(is_owner);
+        named.or_else(|| self.list_namespace(namespace).into_iter().find(is_owner))
     }
 
     /// Returns the objects whose controller has this uid.

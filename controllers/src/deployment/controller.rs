@@ -86,9 +86,7 @@ fn owner(deployments: &Cache<Deployment>, set: &ReplicaSet) -> Option<Arc<Deploy
     if controller.kind != *DEPLOYMENTS.kind {
         return None;
     }
-    let key = Key::new(set.metadata.namespace.clone(), controller.name.clone());
-    let deployment = deployments.get(&key).present()?;
-    (deployment.metadata.uid == controller.uid).then_some(deployment)
+    deployments.owner(&set.metadata.namespace, controller)
 }
 
 /// Returns the Deployment of the pod if its strategy is Recreate and the pod was the last of its `ReplicaSet`: the
@@ -101,11 +99,7 @@ fn deployment_for_ended_pod(
 ) -> Vec<Key> {
     let find = || {
         let controller = pod.metadata.controller()?;
-        let key = Key::new(pod.metadata.namespace.clone(), controller.name.clone());
-        let set = sets
-            .get(&key)
-            .present()
-            .filter(|it| it.metadata.uid == controller.uid)?;
+        let set = sets.owner(&pod.metadata.namespace, controller)?;
         let owner = owner(deployments, &set)?;
         let waits = owner.strategy().type_ == "Recreate"
             && !pods.by_owner(&controller.uid).iter().any(|it| !it.has_finished());

@@ -108,10 +108,8 @@ fn owners_of(kind: &OwnerKind, owners: &Cache<Owner>, pod: &Pod) -> Vec<Key> {
         if controller.kind != *kind.resource.kind {
             return Vec::new();
         }
-        let key = Key::new(meta.namespace.clone(), controller.name.clone());
-        let is_owner = |owner: Arc<Owner>| owner.metadata.uid == controller.uid;
-        let known = owners.get(&key).present().is_some_and(is_owner);
-        return if known { vec![key] } else { Vec::new() };
+        let owner = owners.owner(&meta.namespace, controller);
+        return owner.map(|it| it.metadata.key()).into_iter().collect();
     }
     let owners = owners.list_namespace(&meta.namespace).into_iter();
     let selects = |it: &Arc<Owner>| it.selector().is_ok_and(|selector| selector.matches(&meta.labels));

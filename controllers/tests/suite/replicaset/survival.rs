@@ -170,3 +170,26 @@ async fn pods_with_lower_deletion_cost_are_deleted_first() {
     let left: Vec<String> = f.pods().await.iter().map(name).collect();
     assert_eq!(left, pods[2..].iter().map(name).collect::<Vec<_>>());
 }
+
+#[tokio::test(start_paused = true)]
+async fn pod_whose_reference_has_another_name_is_replaced() {
+    for kind in kinds() {
+        let f = fixture(kind).await;
+        f.create_ready("web", 2).await;
+        let pod = f.pods().await.remove(0);
+        let mut references = pod["metadata"]["ownerReferences"].clone();
+        references[0]["name"] = json!("another");
+        let name = pod["metadata"]["name"].as_str().expect("a name");
+        f.patch(&PODS, name, &json!({"metadata": {"ownerReferences": references}}))
+            .await;
+        f.sleep(Duration::from_secs(1)).await;
+        f.delete(&PODS, &pod).await;
+        f.sleep(Duration::from_secs(10)).await;
+        let pods = f.pods().await;
+        assert_eq!(pods.len(), 2, "{pods:?}");
+        assert!(
+            pods.iter()
+                .all(|it| it["metadata"]["uid"] != pod["metadata"]["uid"])
+        );
+    }
+}
