@@ -91,6 +91,10 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        // The parser reads the integer -0 as a float.
+        if value == 0.0 && value.is_sign_negative() {
+            return Ok(Value::Number(0.into()));
+        }
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 
@@ -125,7 +129,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
             let path = path.key(&key);
             let before = reading.members.get(start..).unwrap_or_default();
             // Most bodies are sorted.
-            let follows = before.last().is_none_or(|(last, _)| *last < key);
+            let follows = is_sorted && before.last().is_none_or(|(last, _)| *last < key);
             let present = before.iter().position(|(other, _)| !follows && *other == key);
             if present.is_some() {
                 reading.duplicates.add(&path);
