@@ -59,9 +59,9 @@ use load::Load;
 use orphans::Orphans;
 use owners::Owners;
 use replicas::Replicas;
-use requests::{Requests, Verb};
+use requests::Requests;
 use rollout::Rollouts;
-use symbols::{EVENTS, LEASES, NEW_EVENTS, Symbol, Symbols};
+use symbols::{EVENTS, LEASES, NEW_EVENTS, Symbols};
 
 /// Evaluates one run.
 #[derive(Clone, Debug)]
@@ -76,8 +76,6 @@ pub struct Checker {
     figures: Figures,
     /// The writes of the Lease, by number.
     lease_writes: BTreeMap<usize, Request>,
-    /// The last fact, if it is the answer to a list: process, resource, and whether the list was for a cache.
-    last_list: Option<(usize, Symbol, bool)>,
 }
 
 impl Checker {
@@ -106,7 +104,6 @@ impl Checker {
             load: Load::default(),
             figures: Figures::default(),
             lease_writes: BTreeMap::new(),
-            last_list: None,
         }
     }
 
@@ -136,7 +133,6 @@ impl Checker {
             self.context.now = at;
             self.leases.check(&self.context, &mut found);
         }
-        let last_list = self.last_list.take();
         match fact {
             Fact::Started { process, at } => self.start(*process, *at),
             Fact::Ended {
@@ -162,10 +158,12 @@ impl Checker {
                 process,
                 collection,
                 revision,
+                list,
             } => {
                 let collection = self.context.symbols.intern(collection);
+                let list = list.and_then(|it| self.context.requests.get(it));
                 // A list that is not for a cache does not change what the controllers read.
-                if last_list != Some((*process, collection, false)) {
+                if list.is_none_or(|it| it.is_complete) {
                     let position = self.context.position;
                     let requests = &mut self.context.requests;
                     requests.delivered(*process, collection, *revision, position);
@@ -175,6 +173,7 @@ impl Checker {
                 self.context.faults += 1;
                 if *class == "F14" {
                     self.context.last_slow = Some(*at);
+                    self.context.requests.slow_until = *at + SLOW_RESPONSE;
                 }
                 if *class == "F24" {
                     let rate = &mut self.context.rules.clock_rate;
@@ -273,11 +272,6 @@ impl Checker {
         let Some(sent) = context.requests.answered(number, at, position, code).cloned() else {
             return;
         };
-        if sent.verb == Verb::List
-            && let Some(actor) = sent.actor
-        {
-            self.last_list = Some((actor.process, sent.collection, sent.is_complete));
-        }
         self.orphans.answered(context, &sent, code);
         self.load.answered(context, &sent, at, code, found);
         if let Some(request) = self.lease_writes.get(&number) {
@@ -352,6 +346,8 @@ impl Checker {
     }
 }
 
+/// The time of a slow response (F14).
+const SLOW_RESPONSE: Duration = Duration::from_secs(10);
 /// The largest clock rate with the fault F24.
 const DISTURBED_CLOCK_RATE: f64 = 2.0;
 

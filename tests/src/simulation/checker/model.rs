@@ -108,6 +108,8 @@ pub(super) struct Model {
     dependents: BTreeSet<(Symbol, Symbol)>,
     /// The uids of removed objects.
     removed: BTreeSet<Symbol>,
+    /// The position of the last removal of an object with this key.
+    freed: BTreeMap<(Symbol, Symbol, Symbol), u64>,
     /// The time of the last change of each resource.
     changed: BTreeMap<Symbol, Duration>,
     /// The newest revision.
@@ -191,6 +193,7 @@ impl Model {
             }
             let old = self.take(uid);
             self.removed.insert(uid);
+            self.freed.insert(key, position);
             return Ok(Some(Applied { uid, old }));
         };
         let mut object = read(key, commit.revision, after, position, symbols, kinds)?;
@@ -263,6 +266,12 @@ impl Model {
     /// Reports whether an object with this uid existed and was removed.
     pub(super) fn was_removed(&self, uid: Symbol) -> bool {
         self.removed.contains(&uid)
+    }
+
+    /// Reports whether an object had the key of another one, and was removed after a position.
+    pub(super) fn was_freed(&self, object: &Object, position: u64) -> bool {
+        let key = (object.collection, object.namespace, object.name);
+        self.freed.get(&key).is_some_and(|it| *it > position)
     }
 
     /// Resolves a reference of `object`, which may have been removed itself.

@@ -230,6 +230,11 @@ impl Replicas {
         let (Some(pods), Some(owner)) = (self.sets.get(&uid), context.model.get(uid)) else {
             return;
         };
+        let created = context.model.get(change.uid);
+        if sent.late && created.is_some_and(|it| context.model.was_freed(it, sent.position)) {
+            // The sender has repeated the create, and the pod was removed since then: nothing prevents the late one.
+            return;
+        }
         let known = context.requests.known_revision(sent, owners);
         let Some(most) = pods.replicas.since(known).max().filter(|it| pods.active > *it) else {
             return;

@@ -98,6 +98,8 @@ struct Activity {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Requests {
     sent: Vec<Option<Sent>>,
+    /// The end of the last slow response: its sender waits for it after the answer.
+    pub(super) slow_until: Duration,
     pub(super) processes: BTreeMap<usize, Process>,
 }
 
@@ -167,7 +169,8 @@ impl Requests {
             sent.term_revision = process.term_revision;
             if verb != Verb::Watch {
                 let activity = process.controllers.entry(agent).or_default();
-                sent.began = activity.sent(request.number, request.at, position, process.last_delivery);
+                let last = (position, process.last_delivery);
+                sent.began = activity.sent(request.number, request.at, last, self.slow_until);
             }
         }
         if self.sent.len() <= request.number {
@@ -268,12 +271,18 @@ impl Sent {
 
 impl Activity {
     /// Records a request. Returns the start of the activity.
-    fn sent(&mut self, number: usize, at: Duration, position: u64, last_delivery: u64) -> u64 {
+    fn sent(
+        &mut self,
+        number: usize,
+        at: Duration,
+        (position, last_delivery): (u64, u64),
+        slow_until: Duration,
+    ) -> u64 {
         self.in_flight
             .retain(|(_, sent)| at.saturating_sub(*sent) < TIMEOUT);
         let is_new = |(last, last_position): (Duration, u64)| {
             let gap = at.saturating_sub(last);
-            gap > ACTIVITY_GAP || gap.is_zero() && last_delivery > last_position
+            gap > ACTIVITY_GAP && at > slow_until || gap.is_zero() && last_delivery > last_position
         };
         if self.in_flight.is_empty() && self.last.is_none_or(is_new) {
             self.began = position;

@@ -220,6 +220,7 @@ impl Story {
             process,
             collection: collection.to_owned(),
             revision,
+            list: None,
         });
     }
 

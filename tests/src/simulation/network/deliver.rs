@@ -183,10 +183,12 @@ impl State {
             && response.status().is_success()
             && let Some(revision) = super::streams::revision(body)
         {
-            self.observe(&Fact::Delivered {
+            // The process applies it before the next step.
+            self.delivered.push(Fact::Delivered {
                 process,
                 collection: request.collection.clone(),
                 revision,
+                list: Some(request.number),
             });
         }
         let _ = reply.send(answer);

@@ -136,6 +136,7 @@ impl State {
                 process: stream.process,
                 collection: stream.collection.clone(),
                 revision,
+                list: None,
             });
         }
         let is_open = stream.sender.send(Ok(event)).is_ok();

@@ -168,6 +168,21 @@ fn late_create_after_an_adoption_is_allowed() {
     assert!(story.found().is_empty());
 }
 
+/// The sender repeats a create without a response under the same name. Once that pod is gone, nothing prevents the first one.
+#[test]
+fn late_create_of_a_name_that_is_free_again_is_allowed() {
+    let mut story = set(1);
+    let late = story.send(RS, "create", (PODS, "default/a"));
+    story.answer(late, None);
+    create(&mut story, RS, "a");
+    story.deliver(0, PODS);
+    story.user_removes((PODS, "default/a"));
+    story.deliver(0, PODS);
+    create(&mut story, RS, "b");
+    story.execute(late, (PODS, "default/a"), Some(&pod("a", "web")));
+    assert!(story.found().is_empty());
+}
+
 #[test]
 fn repeated_create_is_allowed() {
     let mut story = set(1);
