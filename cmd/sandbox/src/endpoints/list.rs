@@ -41,12 +41,17 @@ impl Api {
         call.query.number("timeoutSeconds")?;
         let selector = selector(call)?;
         let limit = usize::try_from(call.query.number("limit")?.unwrap_or(0)).unwrap_or(0);
+        // A selector is applied to all objects that follow.
+        let max = |limit: usize| match limit {
+            limit if limit > 0 && selector.is_everything() => limit,
+            _ => usize::MAX,
+        };
         let (snapshot, limit) = match call.query.get("continue") {
-            Some(token) => (self.continued(call, token)?, limit),
-            None => self.first_page(call, limit).await?,
+            Some(token) => (self.continued(call, token, max(limit))?, limit),
+            None => self.first_page(call, limit, max).await?,
         };
         let mut metadata = json!({"resourceVersion": snapshot.revision.to_string()});
-        let total = snapshot.objects.len();
+        let total = snapshot.objects.len() + snapshot.remaining;
         let selected = snapshot
             .objects
             .into_iter()
@@ -77,16 +82,20 @@ impl Api {
         Ok(Page { objects, metadata })
     }
 
-    async fn first_page(&self, call: &Call, limit: usize) -> Result<(Snapshot, usize)> {
-        let prefix = prefix(call);
-        let collection = &call.res.collection;
+    async fn first_page(
+        &self,
+        call: &Call,
+        limit: usize,
+        max: impl Fn(usize) -> usize,
+    ) -> Result<(Snapshot, usize)> {
+        let read = |at: Option<u64>, limit: usize| {
+            let snapshot = self
+                .store
+                .page(&call.res.collection, &prefix(call), None, at, max(limit));
+            snapshot.map(|it| (it, limit)).map_err(expired)
+        };
         let Some(version) = call.query.get("resourceVersion") else {
-            return Ok((
-                self.store
-                    .snapshot(collection, &prefix, None, None)
-                    .map_err(expired)?,
-                limit,
-            ));
+            return read(None, limit);
         };
         let asked = parse_version(version)?;
         // With a limit and a nonzero resourceVersion, resourceVersionMatch defaults to Exact.
@@ -96,25 +105,14 @@ impl Api {
             if asked > newest {
                 return Err(ApiError::too_large_resource_version(asked, newest));
             }
-            return Ok((
-                self.store
-                    .snapshot(collection, &prefix, None, Some(asked))
-                    .map_err(expired)?,
-                limit,
-            ));
+            return read(Some(asked), limit);
         }
         let at = self.visible(call, asked).await?;
         // The watch cache ignores the limit for resourceVersion 0.
-        let limit = if asked == 0 { 0 } else { limit };
-        Ok((
-            self.store
-                .snapshot(collection, &prefix, None, Some(at))
-                .map_err(expired)?,
-            limit,
-        ))
+        read(Some(at), if asked == 0 { 0 } else { limit })
     }
 
-    fn continued(&self, call: &Call, token: &str) -> Result<Snapshot> {
+    fn continued(&self, call: &Call, token: &str, max: usize) -> Result<Snapshot> {
         if call.query.get("resourceVersion").is_some_and(|v| v != "0") {
             return Err(ApiError::bad_request(
                 "specifying resource version is not allowed when using continue",
@@ -132,7 +130,13 @@ impl Api {
             ));
         }
         self.store
-            .snapshot(&call.res.collection, &prefix, Some(&token.start), token.revision)
+            .page(
+                &call.res.collection,
+                &prefix,
+                Some(&token.start),
+                token.revision,
+                max,
+            )
             .map_err(|_| {
                 let mut error = ApiError::expired(EXPIRED_CONTINUE);
                 let rest = Token {

@@ -59,6 +59,8 @@ pub enum StoreError {
 pub struct Snapshot {
     /// The objects, sorted by key.
     pub objects: Vec<Arc<Object>>,
+    /// The number of objects that follow, if the read was limited.
+    pub remaining: usize,
     /// The revision at which the snapshot is exact.
     pub revision: u64,
 }
@@ -325,24 +327,40 @@ impl Store {
         start: Option<&str>,
         at: Option<u64>,
     ) -> Result<Snapshot, StoreError> {
+        self.page(collection, prefix, start, at, usize::MAX)
+    }
+
+    /// Returns up to `max` objects under `prefix`, starting at key `start`, now or at revision `at`.
+    pub fn page(
+        &self,
+        collection: &str,
+        prefix: &str,
+        start: Option<&str>,
+        at: Option<u64>,
+        max: usize,
+    ) -> Result<Snapshot, StoreError> {
         let inner = self.lock();
         let revision = at.unwrap_or(inner.state.revision).min(inner.state.revision);
         let Some(coll) = inner.state.collections.get(collection) else {
             return Ok(Snapshot {
                 objects: Vec::new(),
+                remaining: 0,
                 revision,
             });
         };
         coll.check_retained(revision)?;
         let wanted = |key: &str| key.starts_with(prefix) && start.is_none_or(|s| key >= s);
         let from = start.filter(|s| *s > prefix).unwrap_or(prefix);
-        let present = coll
+        let mut present = coll
             .objects
             .range::<str, _>((Bound::Included(from), Bound::Unbounded))
             .take_while(|(key, _)| key.starts_with(prefix));
-        if revision == inner.state.revision {
+        // Commits to other collections do not change this one.
+        if coll.history.after(revision).next().is_none() {
+            let objects = present.by_ref().take(max).map(|(_, o)| o.clone()).collect();
             return Ok(Snapshot {
-                objects: present.map(|(_, o)| o.clone()).collect(),
+                objects,
+                remaining: present.count(),
                 revision,
             });
         }
@@ -355,8 +373,12 @@ impl Store {
                 None => past.remove(change.key()),
             };
         }
+        let mut objects: Vec<_> = past.into_values().collect();
+        let remaining = objects.len().saturating_sub(max);
+        objects.truncate(max);
         Ok(Snapshot {
-            objects: past.into_values().collect(),
+            objects,
+            remaining,
             revision,
         })
     }

@@ -211,6 +211,9 @@ proptest! {
             let mut state: BTreeMap<String, u64> =
                 read.expect("it is retained").objects.iter().map(|o| (o.key.clone(), o.revision)).collect();
             prop_assert_eq!(&state, expected);
+            let page = store.page("pods", "", None, Some(*revision), 2).expect("it is retained");
+            prop_assert_eq!(keys(&page), expected.keys().take(2).collect::<Vec<_>>());
+            prop_assert_eq!(page.remaining, expected.len().saturating_sub(2));
             for (key, version) in expected {
                 let one = store.get_at("pods", key, *revision).expect("it is retained");
                 prop_assert_eq!(one.map(|o| o.revision), Some(*version));
