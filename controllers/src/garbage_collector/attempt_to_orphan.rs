@@ -51,17 +51,19 @@ async fn orphan(term: &Arc<GcTerm>, owner: &Uid, slot: &Slot) -> Result<Next, Cl
         return Ok(Next::After(SYNC_POLL));
     }
     if term.options.dry_run {
-        let dependents = term.read(|graph| graph.orphan_dependents(owner));
+        let dependents = term.read(|graph| graph.orphan_dependents(owner, usize::MAX));
         let actions = dependents.iter().chain([&finish]);
         actions.for_each(|action| log_dry_run(term, action));
         return Ok(Next::Done);
     }
     let uncached = revived!(G10).then(Vec::new);
-    let Some(mut actions) = uncached.or_else(|| term.lists.listed(owner)) else {
+    // One more than a pass patches shows that another pass is due. All of them would make the passes quadratic.
+    let most = PATCHES_PER_PASS + 1;
+    let Some(mut actions) = uncached.or_else(|| term.lists.listed(owner, most)) else {
         term.request_list(&finish.key.namespace, owner);
         return Ok(Next::Parked);
     };
-    actions.extend(term.read(|graph| graph.orphan_dependents(owner)));
+    actions.extend(term.read(|graph| graph.orphan_dependents(owner, most)));
     let more = actions.len() > PATCHES_PER_PASS;
     actions.truncate(PATCHES_PER_PASS);
     if let Some(next) = patch_all(term, owner, actions, slot).await? {
@@ -121,7 +123,7 @@ async fn remove_finalizer(term: &Arc<GcTerm>, owner: &Uid, slot: &Slot) -> Resul
     let client = slot.wait(term.client.with_token("PATCH")).await?;
     let (dependents, finish) = term.read(|graph| {
         (
-            graph.orphan_dependents(owner),
+            graph.orphan_dependents(owner, 1),
             graph.remove_orphan_finalizer(owner),
         )
     });

@@ -67,9 +67,12 @@ type Owners = BTreeMap<Uid, Option<Instant>>;
 type Listed = Result<Vec<Meta>, String>;
 
 impl LiveLists {
-    /// The patches of listed dependents that are not in the graph; none before the dependents of the owner were listed.
-    pub(super) fn listed(&self, owner: &Uid) -> Option<Vec<Action>> {
-        self.lock().listed.get(owner).cloned()
+    /// Up to `max` patches of listed dependents that are not in the graph; none before the dependents of the owner were
+    /// listed.
+    pub(super) fn listed(&self, owner: &Uid, max: usize) -> Option<Vec<Action>> {
+        let state = self.lock();
+        let actions = state.listed.get(owner)?;
+        Some(actions.iter().take(max).cloned().collect())
     }
 
     /// Requests a list for an owner. The owner is enqueued when the list is complete.

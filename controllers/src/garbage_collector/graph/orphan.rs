@@ -51,8 +51,9 @@ impl Graph {
         self.nodes.contains_key(uid)
     }
 
-    /// The actions that orphan the known dependents of an owner; none if it is not being deleted with the orphan finalizer.
-    pub fn orphan_dependents(&self, owner: &Uid) -> Vec<Action> {
+    /// The actions that orphan up to `max` known dependents of an owner; none if it is not being deleted with the orphan
+    /// finalizer.
+    pub fn orphan_dependents(&self, owner: &Uid, max: usize) -> Vec<Action> {
         let (Some(known), Some(links)) = (self.nodes.get(owner), self.links.get(owner)) else {
             return Vec::new();
         };
@@ -70,6 +71,7 @@ impl Graph {
                 let operation = node.remove_owners(vec![owner.clone()]);
                 Some(node.action(uid, operation, reasons.clone()))
             })
+            .take(max)
             .collect()
     }
 

@@ -12,7 +12,7 @@ fn dependents_are_orphaned_before_the_owner_is_deleted() {
         .at(5);
     let wrong = object(&POD, "wrong").within("b").refers(&[set.reference()]);
     let mut case = Fixture::with(&[&set, &other, &pod, &wrong]);
-    assert_eq!(case.graph.orphan_dependents(&set.meta.uid), []);
+    assert_eq!(case.graph.orphan_dependents(&set.meta.uid, usize::MAX), []);
     assert_eq!(case.graph.remove_orphan_finalizer(&set.meta.uid), None);
     let set = set.deleting(&["a", ORPHAN, "b"]).at(6);
     let effects = case.observe(&set);
@@ -20,10 +20,11 @@ fn dependents_are_orphaned_before_the_owner_is_deleted() {
         (effects.attempt_to_delete, effects.attempt_to_orphan),
         (vec![], vec![set.meta.uid.clone()])
     );
-    let actions = case.graph.orphan_dependents(&set.meta.uid);
+    let actions = case.graph.orphan_dependents(&set.meta.uid, usize::MAX);
     let uids = vec![set.meta.uid.clone()];
     let remaining = [other.reference()].into();
     assert_eq!(actions.len(), 2, "all objects with its uid");
+    assert_eq!(case.graph.orphan_dependents(&set.meta.uid, 1), actions[..1]);
     assert_eq!(actions[0].operation, Operation::RemoveOwners { uids, remaining });
     assert_eq!(
         (actions[0].uid.clone(), actions[0].version.clone()),
@@ -76,7 +77,7 @@ fn orphan_finalizer_without_deletion_orphans_no_dependent() {
     let pod = object(&POD, "pod").refers(&[set.reference()]);
     let mut case = Fixture::with(&[&pod]);
     assert_eq!(case.observe(&set), Effects::default());
-    assert_eq!(case.graph.orphan_dependents(&set.meta.uid), []);
+    assert_eq!(case.graph.orphan_dependents(&set.meta.uid, usize::MAX), []);
     assert_eq!(case.graph.remove_orphan_finalizer(&set.meta.uid), None);
     assert_eq!(
         case.observe(&set.clone().deleting(&[ORPHAN]).at(2))

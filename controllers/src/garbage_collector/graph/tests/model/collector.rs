@@ -220,7 +220,7 @@ impl Collector {
         if self.cluster.widget.is_none() {
             self.graph.add_orphaned_owner(owner);
         }
-        for action in self.graph.orphan_dependents(owner) {
+        for action in self.graph.orphan_dependents(owner, usize::MAX) {
             assert!(
                 matches!(&action.operation, Operation::RemoveOwners { uids, .. } if *uids == std::slice::from_ref(owner))
             );
