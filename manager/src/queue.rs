@@ -201,6 +201,15 @@ impl<K: Item> Queue<K> {
         }
     }
 
+    /// [`Queue::add`], but before the other items of its namespace: for an item that was handed out in its turn and had to wait for
+    /// an answer. Namespaces still take turns. An item that is queued already keeps its position.
+    pub fn add_first(&self, item: K) {
+        let now = self.0.clock.now();
+        if self.0.lock(|state| state.add_first(item, now)) {
+            self.0.ready.notify_one();
+        }
+    }
+
     /// Queues an item after `delay`. An item that is processing keeps its priority; others get the normal one.
     pub fn add_after(&self, item: K, delay: Duration) {
         self.retry(item, |_, _, _| delay);

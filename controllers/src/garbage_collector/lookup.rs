@@ -41,7 +41,8 @@ pub(super) async fn read(
         let read = get(term, lookup, client, slot).await;
         for waiting in term.lookups.end(&lookup.identity) {
             if read.is_ok() {
-                term.queues.deletes.add(waiting);
+                // Behind all others, the item would find the answer expired and read the owner again.
+                term.queues.deletes.add_first(waiting);
             } else {
                 term.queues.deletes.add_rate_limited(waiting);
             }

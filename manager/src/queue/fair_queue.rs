@@ -67,6 +67,15 @@ impl<K: Item> FairQueue<K> {
         Position(position)
     }
 
+    /// [`FairQueue::push`], but before the other items of its namespace. The turn of the namespace does not change.
+    pub(super) fn push_first(&mut self, item: K) -> Position {
+        let position = self.push(item);
+        let namespace = self.items[position.0].namespace;
+        let items = &mut self.namespaces[namespace].items;
+        self.items.move_to_start(items, position.0);
+        position
+    }
+
     /// Removes the next item.
     pub(super) fn pop(&mut self) -> Option<K> {
         let namespace = self.rotation.first()?;

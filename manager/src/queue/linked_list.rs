@@ -85,6 +85,21 @@ impl<T> Nodes<T> {
         self.nodes[node].value.take()
     }
 
+    /// Moves a node of `list` to its start.
+    pub(super) fn move_to_start(&mut self, list: &mut List, node: usize) {
+        if list.first != Some(node) {
+            self.unlink(list, node);
+            self.nodes[node].previous = None;
+            self.nodes[node].next = list.first;
+            match list.first {
+                Some(after) => self.nodes[after].previous = Some(node),
+                None => list.last = Some(node),
+            }
+            list.first = Some(node);
+            list.len += 1;
+        }
+    }
+
     /// Moves a node of `list` to its end.
     pub(super) fn move_to_end(&mut self, list: &mut List, node: usize) {
         if list.last != Some(node) {

@@ -45,6 +45,14 @@ impl<K: Item> ReadyQueue<K> {
         }
     }
 
+    /// Puts an item before the others of its namespace and priority.
+    pub(super) fn push_first(&mut self, item: K, priority: Priority) -> Position {
+        match priority {
+            Priority::Normal => self.normal.push_first(item),
+            Priority::Low => self.low.push_first(item),
+        }
+    }
+
     /// Moves an item from low to normal priority, behind the items of its namespace.
     pub(super) fn raise(&mut self, position: Position) -> Option<Position> {
         let item = self.low.remove(position)?;

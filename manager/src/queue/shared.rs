@@ -149,6 +149,16 @@ impl<K: Item> State<K> {
     /// Returns whether a worker must be woken.
     pub(super) fn add(&mut self, item: K, priority: Priority, now: Instant) -> bool {
         let added = self.items.add(item, priority, now);
+        self.count_added(added)
+    }
+
+    /// [`State::add`] before the other items of its namespace.
+    pub(super) fn add_first(&mut self, item: K, now: Instant) -> bool {
+        let added = self.items.add_first(item, now);
+        self.count_added(added)
+    }
+
+    fn count_added(&self, added: Added) -> bool {
         if let (Added::WhileProcessing | Added::Queued, Some(meter)) = (added, &self.meter) {
             meter.added();
         }

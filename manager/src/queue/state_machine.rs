@@ -71,6 +71,8 @@ struct Dirty {
     /// The first add since the item was last handed out.
     since: Instant,
     priority: Priority,
+    /// Whether the item is put before the others of its namespace when it is done.
+    first: bool,
     /// None while the item is processing.
     position: Option<Position>,
 }
@@ -103,6 +105,7 @@ impl<K: Item> StateMachine<K> {
         let mut dirty = Dirty {
             since: now,
             priority,
+            first: false,
             position: None,
         };
         match self.items.entry(item) {
@@ -126,6 +129,36 @@ impl<K: Item> StateMachine<K> {
                     known.position = known.position.and_then(|position| self.ready.raise(position));
                 }
                 Added::Duplicate
+            }
+        }
+    }
+
+    /// [`StateMachine::add`] with normal priority, before the other items of its namespace. A queued item keeps its position.
+    pub(super) fn add_first(&mut self, item: K, now: Instant) -> Added {
+        if self.shutting_down {
+            return Added::Refused;
+        }
+        let mut dirty = Dirty {
+            since: now,
+            priority: Priority::Normal,
+            first: true,
+            position: None,
+        };
+        match self.items.entry(item) {
+            Entry::Vacant(entry) => {
+                dirty.position = Some(self.ready.push_first(entry.key().clone(), dirty.priority));
+                entry.insert(State {
+                    dirty: Some(dirty),
+                    processing: None,
+                });
+                self.dirty += 1;
+                Added::Queued
+            }
+            Entry::Occupied(entry) if entry.get().dirty.is_some() => Added::Duplicate,
+            Entry::Occupied(mut entry) => {
+                entry.get_mut().dirty = Some(dirty);
+                self.dirty += 1;
+                Added::WhileProcessing
             }
         }
     }
@@ -169,7 +202,11 @@ impl<K: Item> StateMachine<K> {
         self.processing -= 1;
         let queued = state.dirty.is_some();
         if let Some(dirty) = &mut state.dirty {
-            dirty.position = Some(self.ready.push(item.clone(), dirty.priority));
+            dirty.position = Some(if dirty.first {
+                self.ready.push_first(item.clone(), dirty.priority)
+            } else {
+                self.ready.push(item.clone(), dirty.priority)
+            });
             self.items.insert(item, state);
         }
         Some(Done {

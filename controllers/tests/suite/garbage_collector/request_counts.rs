@@ -196,6 +196,32 @@ async fn orphan_deletion_sends_one_patch_per_object_and_one_list_per_resource() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn foreground_deletion_of_many_owners_reads_each_owner_once() {
+    const OWNERS: usize = 200;
+    const DEPENDENTS: usize = 5;
+    let f = fixture().await;
+    let mut owners = Vec::new();
+    for i in 0..OWNERS {
+        let owner = f.create(&SECRETS, &format!("owner-{i}"), &[]).await;
+        for j in 0..DEPENDENTS {
+            let name = format!("dependent-{i}-{j}");
+            f.create(&MAPS, &name, &[blocking(&owner)]).await;
+        }
+        owners.push(owner);
+    }
+    f.settle().await;
+    // A read of every owner takes longer than its answer is valid.
+    f.api.inject(|_, _, _| Effect::Delay(Duration::from_millis(200)));
+    f.api.reset();
+    for owner in &owners {
+        f.delete(&SECRETS, owner, Propagation::Foreground).await;
+    }
+    f.until(async |f| f.list(&SECRETS).await.is_empty()).await;
+    assert_eq!(f.api.count("DELETE configmaps"), OWNERS * DEPENDENTS);
+    assert_eq!(f.api.count("GET secrets"), OWNERS);
+}
+
+#[tokio::test(start_paused = true)]
 async fn absent_owner_is_read_once() {
     let f = fixture().await;
     let never = dangling(&SECRETS, "never");

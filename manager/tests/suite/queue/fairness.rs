@@ -117,6 +117,33 @@ async fn raised_item_moves_behind_the_normal_items_of_its_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn item_added_first_precedes_its_namespace_and_not_the_turns_of_others() {
+    let fixture = fixture_of::<Key>();
+    for number in 1..=2 {
+        fixture.queue.add(key("a", number));
+        fixture.queue.add(key("b", number));
+    }
+    fixture.queue.add_first(key("b", 9));
+    // A queued item keeps its position.
+    fixture.queue.add_first(key("b", 2));
+    assert_eq!(order(&fixture), ["a/1", "b/9", "a/2", "b/1", "b/2"]);
+    fixture.queue.add_first(key("c", 1));
+    assert_eq!(order(&fixture), ["c/1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn processing_item_added_first_precedes_its_namespace_when_it_is_done() {
+    let fixture = fixture_of::<Key>();
+    fixture.queue.add(key("a", 1));
+    let item = fixture.try_get().flatten().expect("an item");
+    fixture.queue.add(key("a", 2));
+    fixture.queue.add_first(item.clone());
+    assert_eq!(fixture.queue.len(), 2);
+    fixture.queue.done(&item);
+    assert_eq!(order(&fixture), ["a/1", "a/2"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn low_priority_keeps_its_share_beside_many_namespaces() {
     let fixture = fixture_of::<Key>();
     fixture.queue.add_with_priority(key("low", 1), Priority::Low);
