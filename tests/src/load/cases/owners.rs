@@ -1,0 +1,40 @@
+//! Many owners with a few dependents each.
+
+use super::super::Load;
+use super::super::cluster::{MAPS, Policy, map, reference};
+use super::dependents::{limit_requests, time_limit};
+use serde_json::Value;
+
+const DEPENDENTS: u64 = 10;
+/// Bound on the heap bytes of an object in cache, graph and queue.
+const BYTES: u64 = 2200;
+
+pub(super) async fn run(load: &mut Load, policy: Policy) {
+    let owners = load.scaled(10_000);
+    let dependents = owners * DEPENDENTS;
+    let cluster = load.cluster.clone();
+    for owner in 0..owners {
+        let name = format!("owner-{owner}");
+        let uid = cluster.create(MAPS, || map(&name, &Value::Null)).await;
+        let reference = reference("v1", "ConfigMap", &name, &uid);
+        for index in 0..DEPENDENTS {
+            cluster
+                .create(MAPS, || map(&format!("dependent-{owner}-{index}"), &reference))
+                .await;
+        }
+    }
+    load.report.objects = owners + dependents;
+    load.start("*", "configmaps", owners + dependents).await;
+    for owner in 0..owners {
+        cluster.delete(&format!("{MAPS}/owner-{owner}"), policy).await;
+    }
+    let left = if policy == Policy::Orphan { dependents } else { 0 };
+    load.until("the owners and their dependents are deleted", async |load| {
+        load.cluster.count(MAPS).await == left
+    })
+    .await;
+    load.settle("deletion").await;
+    load.memory_limit = (owners + dependents) * BYTES;
+    load.time_limit = time_limit(owners + dependents);
+    limit_requests(load, policy, owners, dependents);
+}
