@@ -28,6 +28,7 @@ pub mod log;
 pub mod metrics;
 pub mod process;
 pub mod program;
+pub mod proxy;
 pub mod real;
 pub mod reply;
 pub mod roles;

@@ -165,6 +165,17 @@ impl Program {
         sent
     }
 
+    /// Kills the program and waits for its end. Returns at once if it has ended.
+    pub async fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill().await;
+    }
+
+    /// Waits until the program ends by itself.
+    pub async fn ended(&mut self) -> ExitStatus {
+        self.child.wait().await.expect("a child can be waited for")
+    }
+
     /// Waits for the end of the program.
     pub async fn ends_within(mut self, limit: Duration) -> Ended {
         let status = time::within(limit, self.child.wait()).await;

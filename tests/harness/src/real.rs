@@ -42,6 +42,8 @@ const OWN_NAMESPACES: [&str; 2] = ["default", "kube-system"];
 pub struct Servers {
     /// The address and credentials.
     pub endpoint: Endpoint,
+    /// The address of etcd, such as `http://127.0.0.1:2379`.
+    pub etcd: String,
     /// Whether KCM runs.
     pub has_kcm: bool,
     processes: Vec<Process>,
@@ -54,9 +56,14 @@ pub(crate) fn kcm_instead_of_ours() -> bool {
 
 /// Starts the servers of `assets`, all in `dir`, and returns when they are ready.
 pub async fn start(assets: &Path, dir: &TempDir) -> Result<Servers, StartError> {
+    start_with(assets, dir, &[]).await
+}
+
+/// [`start`] with more flags of kube-apiserver.
+pub async fn start_with(assets: &Path, dir: &TempDir, flags: &[&str]) -> Result<Servers, StartError> {
     let mut attempt = 1;
     loop {
-        match attempt_start(assets, dir.path()).await {
+        match attempt_start(assets, dir.path(), flags).await {
             Err(StartError::Server { log, .. })
                 if attempt < ATTEMPTS && log.contains("address already in use") =>
             {
@@ -75,7 +82,7 @@ impl Drop for Servers {
     }
 }
 
-async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError> {
+async fn attempt_start(assets: &Path, dir: &Path, flags: &[&str]) -> Result<Servers, StartError> {
     let apiserver = assets.join("kube-apiserver");
     let minor = minor_version(&apiserver)?;
     let certs = certs::generate()?;
@@ -91,6 +98,7 @@ async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError>
             ca_pem: certs.ca,
             token: certs.token,
         },
+        etcd: format!("http://127.0.0.1:{etcd_port}"),
         has_kcm: false,
         processes: Vec::new(),
     };
@@ -115,7 +123,7 @@ async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError>
 
     let signer = file("service-account.key", &certs.service_account_key)?;
     let verifier = file("service-account.pub", &certs.service_account_public)?;
-    let api = [
+    let own = [
         format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
         "--bind-address=127.0.0.1".to_owned(),
         "--advertise-address=127.0.0.1".to_owned(),
@@ -143,6 +151,11 @@ async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError>
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--allow-privileged=true".to_owned(),
     ];
+    let api: Vec<&str> = own
+        .iter()
+        .map(String::as_str)
+        .chain(flags.iter().copied())
+        .collect();
     servers
         .processes
         .push(Process::start("kube-apiserver", dir, &apiserver, &api)?);

@@ -41,7 +41,10 @@ use super::schedule::Schedule;
 use faults::Outage;
 pub use faults::{Covers, Effect};
 use nodes::Nodes;
+pub(crate) use nodes::{NextStep, Pod};
+pub(crate) use send::{applies, request};
 use streams::Stream;
+pub(crate) use streams::revision;
 
 /// A handle of the network.
 #[derive(Clone)]

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::fault::Class;
 use super::network::{self, Covers, Effect, Network};
 use super::random::Random;
+use super::scenario::Steps;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/coxswain";
@@ -19,10 +20,56 @@ const MERGE: &str = "application/merge-patch+json";
 
 /// Executes requests directly on the API, which never fail by a fault.
 pub struct User {
-    network: Network,
+    api: Box<dyn UserApi>,
+    /// None outside of the simulation.
+    network: Option<Network>,
     random: Random,
     /// Instead of the namespace `default`.
     namespace: Option<String>,
+}
+
+/// The API of a user.
+pub trait UserApi: Send {
+    /// Executes a request. Returns the code and the body.
+    fn execute(&mut self, method: Method, uri: &str, content_type: &'static str, body: Bytes)
+    -> (u16, Bytes);
+
+    /// Waits for a number of messages, for a short time at most: nothing may be on the way.
+    fn after(&mut self, messages: usize) -> Steps<'_>;
+
+    /// The longest pause between two steps.
+    fn pause_max(&self) -> Duration;
+}
+
+impl UserApi for Network {
+    fn execute(
+        &mut self,
+        method: Method,
+        uri: &str,
+        content_type: &'static str,
+        body: Bytes,
+    ) -> (u16, Bytes) {
+        self.state().execute_now(method, uri, content_type, body)
+    }
+
+    fn after(&mut self, messages: usize) -> Steps<'_> {
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                () = Self::after(self, messages) => {}
+                () = sleep(Duration::from_secs(4)) => {}
+            }
+        })
+    }
+
+    fn pause_max(&self) -> Duration {
+        Duration::from_secs(8)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the clock of the run")]
+async fn sleep(time: Duration) {
+    tokio::time::sleep(time).await;
 }
 
 /// The policy of a deletion.
@@ -37,12 +84,24 @@ pub enum Policy {
 }
 
 impl User {
-    pub(super) const fn new(network: Network, seed: u64) -> Self {
+    pub(super) fn of_network(network: Network, seed: u64) -> Self {
         Self {
-            network,
+            network: Some(network.clone()),
+            ..Self::new(network, seed)
+        }
+    }
+
+    pub(crate) fn new(api: impl UserApi + 'static, seed: u64) -> Self {
+        Self {
+            api: Box::new(api),
+            network: None,
             random: Random::new(seed),
             namespace: None,
         }
+    }
+
+    fn network(&self) -> &Network {
+        self.network.as_ref().expect("a scenario of the simulation only")
     }
 
     /// Creates a namespace, and uses it instead of `default`.
@@ -67,24 +126,17 @@ impl User {
     /// Waits for a random number of messages, up to `most`, or for a random time.
     pub async fn pause(&mut self, most: usize) {
         if self.random.percent(50) {
-            let time = self.random.up_to(Duration::from_secs(8));
+            let time = self.random.up_to(self.api.pause_max());
             self.wait(time).await;
             return;
         }
-        let steps = self.random.below(most + 1);
-        let network = self.network.clone();
-        tokio::select! {
-            biased;
-            () = network.after(steps) => {}
-            // Nothing may be on the way.
-            () = self.wait(Duration::from_secs(4)) => {}
-        }
+        let messages = self.random.below(most + 1);
+        self.api.after(messages).await;
     }
 
     /// Lets time pass.
-    #[expect(clippy::disallowed_methods, reason = "the virtual clock of the run")]
     pub async fn wait(&mut self, time: Duration) {
-        tokio::time::sleep(time).await;
+        sleep(time).await;
     }
 
     /// Waits until `holds`, for a minute at most: faults may prevent it.
@@ -97,52 +149,52 @@ impl User {
 
     /// Starts an outage of some requests of the processes. The bounds of the checker allow for its class of fault, if it has one.
     pub fn begin_outage(&mut self, class: Option<Class>, covers: Covers, effect: Effect, time: Duration) {
-        self.network.state().begin_outage(class, covers, effect, time);
+        self.network().state().begin_outage(class, covers, effect, time);
     }
 
     /// Stops the watch caches of a resource for some time: those of one API server, or of all.
     pub fn hold(&mut self, server: Option<usize>, collection: &str, time: Duration) {
-        self.network.state().hold(server, collection, time);
+        self.network().state().hold(server, collection, time);
     }
 
     /// Delays the events of the open watches of a resource by a short time.
     pub fn delay_events(&mut self, collection: &str, time: Duration) {
-        self.network.state().delay_events(collection, time);
+        self.network().state().delay_events(collection, time);
     }
 
     /// Discards the history of the storage: watches from an older revision fail with 410.
     pub fn compact(&mut self) {
-        let mut state = self.network.state();
+        let mut state = self.network().state();
         state.sandbox.compact(state.sandbox.revision());
         state.report(Class::F21);
     }
 
     /// Returns all objects, for [`restore`](Self::restore).
     pub fn backup(&mut self) -> String {
-        self.network.state().sandbox.export()
+        self.network().state().sandbox.export()
     }
 
     /// Replaces all objects with those of a backup.
     pub fn restore(&mut self, backup: &str) {
-        self.network.state().restore(backup);
+        self.network().state().restore(backup);
     }
 
     /// Lets a webhook change the templates of new `ReplicaSets`.
     pub fn change_templates(&mut self) {
-        self.network.state().changes_templates = true;
+        self.network().state().changes_templates = true;
     }
 
     /// Crashes the leader.
     pub fn crash_leader(&mut self) {
         if let Some(leader) = self.leader() {
-            self.network.state().crash_as_step(leader);
+            self.network().state().crash_as_step(leader);
         }
     }
 
     /// Stops the leader in order if there is another process, and starts it again later.
     pub fn stop_leader(&mut self) {
         if let Some(leader) = self.leader() {
-            let stop = self.network.state().stop(leader);
+            let stop = self.network().state().stop(leader);
             // Without the lock: it wakes tasks.
             if let Some(stop) = stop {
                 stop.cancel();
@@ -170,7 +222,7 @@ impl User {
             uri.replacen(old, &new, 1)
         });
         let uri = moved.as_deref().unwrap_or(uri);
-        let (code, body) = self.network.state().execute_now(method, uri, content_type, body);
+        let (code, body) = self.api.execute(method, uri, content_type, body);
         (code, serde_json::from_slice(&body).unwrap_or_default())
     }
 

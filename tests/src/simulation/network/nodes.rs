@@ -51,9 +51,10 @@ impl Nodes {
     }
 }
 
+/// A pod as its node reads it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Pod<'a> {
+pub(crate) struct Pod<'a> {
     metadata: Metadata<'a>,
     spec: Spec<'a>,
     #[serde(default, borrow)]
@@ -81,20 +82,20 @@ struct Status<'a> {
 }
 
 /// The next step of a node for a pod.
-enum Next {
+pub(crate) enum NextStep {
     Bind,
     Run,
     Remove,
 }
 
 impl Pod<'_> {
-    fn next(&self) -> Option<Next> {
+    pub(crate) fn next(&self) -> Option<NextStep> {
         if self.metadata.deletion_timestamp.is_some() {
-            return Some(Next::Remove);
+            return Some(NextStep::Remove);
         }
         match (self.spec.node_name, self.status.phase) {
-            (None, _) => Some(Next::Bind),
-            (Some(_), None | Some("Pending")) => Some(Next::Run),
+            (None, _) => Some(NextStep::Bind),
+            (Some(_), None | Some("Pending")) => Some(NextStep::Run),
             _ => None,
         }
     }
@@ -109,8 +110,8 @@ impl State {
         };
         let delay = match pod.next() {
             None => return,
-            Some(Next::Bind) => Duration::ZERO,
-            Some(Next::Run | Next::Remove) => self.random.up_to(self.nodes.start),
+            Some(NextStep::Bind) => Duration::ZERO,
+            Some(NextStep::Run | NextStep::Remove) => self.random.up_to(self.nodes.start),
         };
         self.push(Content::Node(commit.key.clone()), Some(delay));
     }
@@ -130,7 +131,7 @@ impl State {
         };
         let disturbed = self.nodes.is_disturbed();
         match pod.next() {
-            Some(Next::Bind) => {
+            Some(NextStep::Bind) => {
                 let binding = json!({
                     "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
                     "target": {"apiVersion": "v1", "kind": "Node", "name": "node-0"},
@@ -142,7 +143,7 @@ impl State {
                     binding.to_string(),
                 );
             }
-            Some(Next::Run) => {
+            Some(NextStep::Run) => {
                 let now = wall(self);
                 let status = if disturbed && self.nodes.fail {
                     json!({"status": {"phase": "Failed", "reason": "OutOfcpu", "startTime": now}})
@@ -157,11 +158,11 @@ impl State {
                     status.to_string(),
                 );
             }
-            Some(Next::Remove) if disturbed && !self.nodes.fail => {
+            Some(NextStep::Remove) if disturbed && !self.nodes.fail => {
                 let wait = self.nodes.disturbed_until.map(|until| until - now());
                 self.push(Content::Node(key.to_owned()), wait);
             }
-            Some(Next::Remove) => {
+            Some(NextStep::Remove) => {
                 let now = json!({"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0});
                 self.execute_now(Method::DELETE, &path, JSON, now.to_string());
             }

@@ -1,5 +1,7 @@
 //! Requests enter the network: they are recorded, and the planned faults choose theirs.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Uri};
@@ -53,26 +55,7 @@ impl State {
     pub(super) fn record(&mut self, sender: Sender, parts: &Parts, body: &Bytes) -> Request {
         let number = self.numbers;
         self.numbers += 1;
-        let agent = parts.headers.get(http::header::USER_AGENT);
-        let agent = agent.and_then(|it| it.to_str().ok()).unwrap_or_default();
-        let agent = agent.rsplit_once('/').map_or(agent, |(_, name)| name);
-        let path = Path::of(&parts.method, &parts.uri);
-        Request {
-            number,
-            sender,
-            at: self.at(),
-            agent: agent.to_owned(),
-            verb: path.verb,
-            collection: path.collection,
-            namespace: path.namespace.to_owned(),
-            name: path.name.to_owned(),
-            subresource: path.subresource.to_owned(),
-            uri: parts
-                .uri
-                .path_and_query()
-                .map_or_else(String::new, ToString::to_string),
-            body: body.clone(),
-        }
+        request(number, sender, self.at(), parts, body)
     }
 
     /// Returns the planned fault of a request: its position is reached, and its class applies.
@@ -80,29 +63,57 @@ impl State {
         let number = self.counts.requests;
         self.counts.requests += 1;
         let at = self.faults.iter().position(|it| {
-            it.class.target() == Target::Request && it.at <= number && applies(it.class, request)
+            it.class.target() == Target::Request && it.at <= number && applies(it.class, request.verb)
         })?;
         Some(self.faults.remove(at))
     }
 }
 
-/// Reports whether a class can happen to a request.
-fn applies(class: Class, request: &Request) -> bool {
-    let is_write = is_write(request);
+/// Returns a request as a fact.
+pub(crate) fn request(number: usize, sender: Sender, at: Duration, parts: &Parts, body: &Bytes) -> Request {
+    let agent = parts.headers.get(http::header::USER_AGENT);
+    let agent = agent.and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let agent = agent.rsplit_once('/').map_or(agent, |(_, name)| name);
+    let path = Path::of(&parts.method, &parts.uri);
+    Request {
+        number,
+        sender,
+        at,
+        agent: agent.to_owned(),
+        verb: path.verb,
+        collection: path.collection,
+        namespace: path.namespace.to_owned(),
+        name: path.name.to_owned(),
+        subresource: path.subresource.to_owned(),
+        uri: parts
+            .uri
+            .path_and_query()
+            .map_or_else(String::new, ToString::to_string),
+        body: body.clone(),
+    }
+}
+
+/// Reports whether a class can happen to a request of a verb.
+pub(crate) fn applies(class: Class, verb: &str) -> bool {
+    let is_write = is_write_verb(verb);
     match class {
         Class::F01 | Class::F02 | Class::F03 | Class::F06 | Class::Late => is_write,
-        Class::F07 => matches!(request.verb, "update" | "patch" | "delete"),
-        Class::F08 => request.verb == "create",
-        Class::F09 => matches!(request.verb, "update" | "patch" | "delete" | "create"),
-        Class::F10 => is_write && request.verb != "delete",
-        _ => request.verb != "watch" || class != Class::F14,
+        Class::F07 => matches!(verb, "update" | "patch" | "delete"),
+        Class::F08 => verb == "create",
+        Class::F09 => matches!(verb, "update" | "patch" | "delete" | "create"),
+        Class::F10 => is_write && verb != "delete",
+        _ => verb != "watch" || class != Class::F14,
     }
 }
 
 /// Reports whether a request changes objects.
 pub(in super::super) fn is_write(request: &Request) -> bool {
+    is_write_verb(request.verb)
+}
+
+fn is_write_verb(verb: &str) -> bool {
     matches!(
-        request.verb,
+        verb,
         "create" | "update" | "patch" | "delete" | "deletecollection"
     )
 }

@@ -228,7 +228,7 @@ fn revision_before(stream: &Stream, newest: u64) -> u64 {
 }
 
 /// Returns the resourceVersion of an object or a list.
-pub(super) fn revision(json: &[u8]) -> Option<u64> {
+pub(crate) fn revision(json: &[u8]) -> Option<u64> {
     const FIELD: &[u8] = b"\"resourceVersion\":\"";
     let at = json.windows(FIELD.len()).position(|it| it == FIELD)?;
     let digits = json
