@@ -87,9 +87,10 @@ fn config(schedule: &Schedule) -> Arc<Config> {
         .clone()
 }
 
-/// Returns the times of the election. They are longer than the defaults: each renewal takes as long as a write.
+/// Returns the times of the election: the defaults, and longer ones for a single process, because each renewal takes as long as a
+/// write.
 fn lease_times(several: bool) -> [Duration; 3] {
-    let seconds = if several { [30, 20, 5] } else { [600, 400, 100] };
+    let seconds = if several { [15, 10, 2] } else { [600, 400, 100] };
     seconds.map(Duration::from_secs)
 }
 
