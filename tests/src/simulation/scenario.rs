@@ -30,7 +30,7 @@ pub struct Scenario {
     pub rules: fn(&Schedule, &mut Rules),
     /// Creates objects before the first process starts.
     pub prepare: fn(&mut User),
-    /// Whether it can follow other schedules in the same processes.
+    /// Whether it can follow other schedules in the same processes. It does not disturb the API, so that it also runs on a real one.
     pub is_chained: bool,
     /// The steps of the user.
     pub run: for<'a> fn(&'a mut User) -> Steps<'a>,
@@ -95,7 +95,10 @@ pub static SCENARIOS: &[Scenario] = &[
         ..scenario!("gc-unlistable", GARBAGE, custom::unlistable_kind)
     },
     scenario!("gc-cluster", GARBAGE, garbage::cluster_scoped),
-    scenario!("gc-unseen", GARBAGE, disturbed::unseen_dependents),
+    Scenario {
+        is_chained: false,
+        ..scenario!("gc-unseen", GARBAGE, disturbed::unseen_dependents)
+    },
     Scenario {
         is_chained: false,
         ..scenario!("gc-virtual", GARBAGE, disturbed::virtual_owners)
