@@ -66,7 +66,8 @@ impl Coverage {
     }
 }
 
-fn site(request: &Request) -> Site {
+/// Returns the place that sends a write.
+pub(super) fn site(request: &Request) -> Site {
     let Request {
         agent,
         verb,

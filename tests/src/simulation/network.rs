@@ -12,7 +12,7 @@ mod restore;
 mod send;
 mod streams;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::pin::Pin;
@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::LinkBody;
 use super::checker::{Checker, Rules};
-use super::coverage::Coverage;
+use super::coverage::{Coverage, Site};
 use super::fault::{Fault, Target};
 use super::random::Random;
 use super::record::{Fact, Request, Sender, Violation};
@@ -170,6 +170,8 @@ pub(super) struct State {
     pub(super) counts: Counts,
     numbers: usize,
     faults: Vec<Fault>,
+    /// The write sites of the schedule so far, if a fault counts them.
+    sites: BTreeSet<Site>,
     outages: Vec<Outage>,
     /// A webhook changes the templates of new `ReplicaSets`.
     pub(super) changes_templates: bool,
@@ -244,6 +246,7 @@ impl Network {
             counts: Counts::default(),
             numbers: 0,
             faults: Vec::new(),
+            sites: BTreeSet::new(),
             outages: Vec::new(),
             changes_templates: false,
             waiting: VecDeque::new(),
@@ -277,6 +280,7 @@ impl Network {
         state.permuted = schedule.permuted;
         state.faults.clone_from(&schedule.faults);
         state.counts = Counts::default();
+        state.sites.clear();
         for process in &state.processes {
             process.clock.inject(env::Fault::Rate(100));
         }

@@ -74,6 +74,14 @@ impl Schedule {
             *random.pick(&[15, 30, 60])
         };
         let faults = (0..count).map(|_| {
+            // Crashes at write sites, which an odd variant counts, are drawn more often: all sites have to be covered.
+            if random.percent(15) {
+                return Fault {
+                    class: *random.pick(&[Class::F01, Class::F02]),
+                    at: random.below(12),
+                    variant: 1,
+                };
+            }
             let class = *random.pick(Class::ALL);
             let at = match class.target() {
                 Target::Request | Target::Event => random.below(most),

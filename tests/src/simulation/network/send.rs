@@ -7,6 +7,7 @@ use http::request::Parts;
 use http::{Method, Uri};
 use tokio::sync::oneshot;
 
+use super::super::coverage::site;
 use super::super::fault::{Class, Fault, Target};
 use super::super::record::{Fact, Request, Sender};
 use super::{Answer, Content, Network, State, Wire};
@@ -58,12 +59,25 @@ impl State {
         request(number, sender, self.at(), parts, body)
     }
 
+    /// Returns the number of write sites before that of a request, if it is the first request of its site in the schedule.
+    fn new_site(&mut self, request: &Request) -> Option<usize> {
+        let is_planned = self.faults.iter().any(|it| is_at_site(*it));
+        let number = self.sites.len();
+        (is_planned && is_write(request) && self.sites.insert(site(request))).then_some(number)
+    }
+
     /// Returns the planned fault of a request: its position is reached, and its class applies.
     fn fault_of(&mut self, request: &Request) -> Option<Fault> {
         let number = self.counts.requests;
         self.counts.requests += 1;
+        let new_site = self.new_site(request);
         let at = self.faults.iter().position(|it| {
-            it.class.target() == Target::Request && it.at <= number && applies(it.class, request.verb)
+            let is_reached = if is_at_site(*it) {
+                new_site.is_some_and(|site| it.at <= site)
+            } else {
+                it.at <= number
+            };
+            it.class.target() == Target::Request && is_reached && applies(it.class, request.verb)
         })?;
         Some(self.faults.remove(at))
     }
@@ -91,6 +105,12 @@ pub(crate) fn request(number: usize, sender: Sender, at: Duration, parts: &Parts
             .map_or_else(String::new, ToString::to_string),
         body: body.clone(),
     }
+}
+
+/// Reports whether the position of a crash counts the write sites instead of the requests: rare sites are reached as often as
+/// others.
+fn is_at_site(fault: Fault) -> bool {
+    matches!(fault.class, Class::F01 | Class::F02) && !fault.variant.is_multiple_of(2)
 }
 
 /// Reports whether a class can happen to a request of a verb.
