@@ -68,13 +68,12 @@ impl PlannedReplicaSet {
         self.replicas > 0
     }
 
-    /// Returns the number of available pods, at most the planned size: the status may be older than the size.
+    /// Returns the number of available pods, at most the present and the planned size: the status may be older than both, and pods
+    /// above the present size are being deleted.
     #[must_use]
     pub fn available(&self) -> i64 {
-        self.object
-            .status
-            .available_replicas
-            .clamp(0, self.replicas.max(0))
+        let size = self.replicas.min(self.object.replicas());
+        self.object.status.available_replicas.clamp(0, size.max(0))
     }
 
     /// Plans a size and the annotations that record the bounds.

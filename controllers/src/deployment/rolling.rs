@@ -80,6 +80,12 @@ mod tests {
         sets.all().map(|it| it.replicas).collect()
     }
 
+    /// An outage delayed the status of the new `ReplicaSet`, which was shrunk before.
+    #[test]
+    fn pods_above_the_present_size_are_not_available() {
+        assert_eq!(sizes(Some((4, 8)), &[(7, 7)], 0), [6, 4]);
+    }
+
     #[test]
     fn new_set_grows_to_max_replicas() {
         assert_eq!(sizes(Some((0, 0)), &[(10, 10)], 0), [3, 8]);

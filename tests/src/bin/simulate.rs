@@ -282,6 +282,10 @@ fn volume(arguments: &Arguments) -> ExitCode {
     );
     let (incidents, all_caught) = revived::after_volume(arguments);
     println!(
+        "write sites without both crashes: {}",
+        total.coverage.missing().join(", ")
+    );
+    println!(
         "{} schedules, {} faults injected, {} of {} write sites covered before/after, {} violations{incidents}",
         total.schedules,
         total.faults,

@@ -56,13 +56,17 @@ impl Coverage {
         }
     }
 
+    /// Returns the sites without a crash before or without one after the write.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&str> {
+        let is_missing = |it: &&Site| !(self.before.contains(*it) && self.after.contains(*it));
+        self.sites.iter().filter(is_missing).map(String::as_str).collect()
+    }
+
     /// Returns the number of sites with a crash before and one after the write.
     #[must_use]
     pub fn covered(&self) -> usize {
-        self.sites
-            .iter()
-            .filter(|it| self.before.contains(*it) && self.after.contains(*it))
-            .count()
+        self.sites.len() - self.missing().len()
     }
 }
 

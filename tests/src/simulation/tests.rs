@@ -106,3 +106,12 @@ fn pod_that_is_gone_before_its_adoption_is_not_counted() {
         check(&schedule("rs-adopt", 6380, 1, &[&fault]));
     }
 }
+
+/// A Deployment counted pods above the size of a `ReplicaSet` as available, when a rollback grew the `ReplicaSet` again before its
+/// status was written.
+#[test]
+fn pods_that_are_being_deleted_are_not_available() {
+    let outcomes = run_chain(&chain_to(81_790_359_221_943), false);
+    let violations: Vec<_> = outcomes.iter().flat_map(|it| &it.violations).collect();
+    assert!(violations.is_empty(), "{violations:#?}");
+}
