@@ -26,7 +26,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -280,7 +280,7 @@ impl Api {
 
     #[cfg(feature = "serve")]
     pub(crate) fn close_watches(&self) {
-        self.closing.store(true, Ordering::Release);
+        self.closing.store(true, std::sync::atomic::Ordering::Release);
         self.may_end.bump();
     }
 
