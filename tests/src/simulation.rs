@@ -1,7 +1,7 @@
 //! Managers, an API server and nodes in one thread, on a virtual clock, with every order chosen by a seed.
 //!
-//! [`run`] executes a [`Schedule`](schedule::Schedule): a scenario with a seed and faults. The processes are the product's own
-//! wiring on a [link](link) instead of a socket; the [network] owns every message; the [checker] sees every commit.
+//! [`run`] executes a [`Schedule`]: a scenario with a seed and faults. The processes are the product's own
+//! wiring on a [link] instead of a socket; the [network] owns every message; the [checker] sees every commit.
 
 pub mod body;
 pub mod checker;

@@ -1,6 +1,6 @@
 //! The network between the processes, the nodes and the API. It owns every message on the way, and delivers one at a time.
 //!
-//! The runtime calls [`Network::step`] when no task can run and before its clock advances. Each step delivers one message, in an
+//! The runtime calls `Network::step` when no task can run and before its clock advances. Each step delivers one message, in an
 //! order that the seed chooses, or injects a fault. So every interleaving of requests, responses, watch events and timers can
 //! happen, and one seed gives one run.
 
