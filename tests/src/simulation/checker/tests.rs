@@ -224,6 +224,17 @@ impl Story {
         });
     }
 
+    /// A process receives the newest state of a resource by a list.
+    fn deliver_list(&mut self, process: usize, collection: &str, number: usize) {
+        let revision = self.revision;
+        self.observe(&Fact::Delivered {
+            process,
+            collection: collection.to_owned(),
+            revision,
+            list: Some(number),
+        });
+    }
+
     /// Returns the violated invariants.
     fn found(&self) -> Vec<&'static str> {
         for violation in &self.found {

@@ -284,7 +284,7 @@ fn list_of_a_controller_is_not_a_delivery() {
         scale(&mut story, 1);
         let list = story.send(agent, "list", (SETS, ""));
         story.answer(list, Some(200));
-        story.deliver(0, SETS);
+        story.deliver_list(0, SETS, list);
         create(&mut story, RS, "a");
         create(&mut story, RS, "b");
         assert_eq!(story.found(), expected);
