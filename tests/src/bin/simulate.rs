@@ -124,6 +124,11 @@ impl Total {
         self.faults += outcome.counts.faults;
         self.coverage.extend(&outcome.coverage);
         if !outcome.violations.is_empty() {
+            // At once: a long run may be ended before its end.
+            for violation in outcome.violations.iter().take(3) {
+                println!("{}: {}", violation.invariant, violation.message);
+            }
+            println!("  --seed {}, that is {schedule}", schedule.seed);
             self.violations.push((schedule, outcome));
         }
     }
@@ -255,12 +260,6 @@ fn volume(arguments: &Arguments) -> ExitCode {
     }
     for ((scenario, invariant), count) in groups {
         println!("{count} times {invariant} in {scenario}");
-    }
-    for (schedule, outcome) in total.violations.iter().take(40) {
-        for violation in outcome.violations.iter().take(3) {
-            println!("{}: {}", violation.invariant, violation.message);
-        }
-        println!("  --seed {}, that is {schedule}", schedule.seed);
     }
     for (schedule, _) in total.violations.iter().take(1) {
         let alone = simulation::run(schedule, false);

@@ -203,26 +203,3 @@ pub fn summary(searches: &[Search]) -> String {
     let caught = searches.iter().filter(|it| it.caught.is_some()).count();
     format!("{caught}/{} revived incidents caught", searches.len())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_incident_has_one_row_with_a_scenario() {
-        for incident in Incident::ALL {
-            let mut rows = ROWS.iter().filter(|it| it.incident == *incident);
-            let row = rows.next().expect("a row");
-            assert!(scenario::find(row.scenario).is_some(), "{}", row.scenario);
-            assert!(rows.next().is_none(), "{} has two rows", incident.id());
-        }
-    }
-
-    #[test]
-    fn revived_incident_is_caught_and_ends_with_the_search() {
-        let search = catch(Incident::G4, 0, 20);
-        let (schedule, invariant) = search.caught.expect("a violation");
-        assert_eq!(invariant, "S2");
-        assert!(run(&schedule, false).violations.is_empty());
-    }
-}
