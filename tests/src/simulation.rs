@@ -248,7 +248,7 @@ async fn drive(
             rules.takes_over_at_once = false;
         }
         network.begin(schedule, rules);
-        let mut user = User::of_network(network.clone(), schedule.seed ^ 0x00c0_ffee);
+        let mut user = User::from_network(network.clone(), schedule.seed ^ 0x00c0_ffee);
         if number == 0 {
             (schedule.scenario.prepare)(&mut user);
             for slot in 0..schedule.processes {

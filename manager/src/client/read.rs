@@ -302,7 +302,7 @@ impl Reader {
     }
 }
 
-/// Returns the number of objects of the next page, after a page of `bytes`. Zero is no limit.
+/// Returns the number of objects of the next page, after a page of `bytes`. Zero means that there is no limit.
 fn next_limit(limit: u32, bytes: usize) -> u32 {
     let fitting = u64::from(limit) * PAGE_BYTES / (bytes as u64).max(PAGE_BYTES);
     u32::try_from(fitting).map_or(limit, |it| it.max(limit.min(1)))

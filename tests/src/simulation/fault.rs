@@ -78,7 +78,7 @@ classes! {
     F21 Event "The watch ends and its history is lost, so that the process lists again."
     F22 Event "The event is delivered twice."
     F23 Event "The watch ends, and the objects change before the process lists again."
-    F24 Step "The clock of a process jumps, stops, or has another rate."
+    F24 Step "The clock of a process jumps or has another rate, or the process pauses."
     F25 Step "The Lease is deleted or overwritten."
     F26 Step "Discovery, or one resource, fails for up to a minute."
     F28 Step "A bit of a label, a selector, a uid, an owner reference or a finalizer flips."

@@ -30,11 +30,11 @@ pub const CHAIN: u64 = 16;
 /// start, have chains of one schedule.
 #[must_use]
 pub fn chain_to(seed: u64) -> Vec<Schedule> {
-    let last = Schedule::of_seed(seed);
+    let last = Schedule::from_seed(seed);
     if !last.scenario.is_chained {
         return vec![last];
     }
-    let before = (seed - seed % CHAIN..seed).map(Schedule::of_seed);
+    let before = (seed - seed % CHAIN..seed).map(Schedule::from_seed);
     before.chain([last]).collect()
 }
 
@@ -42,7 +42,7 @@ pub fn chain_to(seed: u64) -> Vec<Schedule> {
 #[must_use]
 pub fn chains(seeds: Range<u64>) -> Vec<Vec<Schedule>> {
     let mut chains: Vec<Vec<Schedule>> = Vec::new();
-    for schedule in seeds.map(Schedule::of_seed) {
+    for schedule in seeds.map(Schedule::from_seed) {
         match chains.last_mut() {
             Some(chain) if schedule.scenario.is_chained && !schedule.seed.is_multiple_of(CHAIN) => {
                 chain.push(schedule);
@@ -56,7 +56,7 @@ pub fn chains(seeds: Range<u64>) -> Vec<Vec<Schedule>> {
 impl Schedule {
     /// Returns the schedule of a seed: any scenario with the controllers of its chain, and up to four faults of any class.
     #[must_use]
-    pub fn of_seed(seed: u64) -> Self {
+    pub fn from_seed(seed: u64) -> Self {
         let mut random = Random::new((seed / CHAIN) ^ 0xc4a1);
         let any = random.pick(SCENARIOS);
         let processes = *random.pick(&[1, 1, 1, 2, 3]);

@@ -27,7 +27,7 @@ fn check(schedule: &Schedule) -> super::Outcome {
 }
 
 #[test]
-fn one_seed_gives_one_run() {
+fn equal_schedules_give_equal_runs() {
     let full = |seed| schedule("appservice", seed, 2, &["F04@40:0", "F16@4:0", "Crash@150:0"]);
     let (mut faults, mut writes) = (0, 0);
     for seed in 0..6 {
@@ -52,7 +52,7 @@ fn one_seed_gives_one_run() {
 }
 
 #[test]
-fn one_chain_gives_one_run() {
+fn equal_chains_give_equal_runs() {
     let all = |seed| {
         let outcomes = run_chain(&chain_to(seed), true);
         outcomes.into_iter().flat_map(|it| it.trace).collect::<Vec<_>>()

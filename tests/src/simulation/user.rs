@@ -84,7 +84,7 @@ pub enum Policy {
 }
 
 impl User {
-    pub(super) fn of_network(network: Network, seed: u64) -> Self {
+    pub(super) fn from_network(network: Network, seed: u64) -> Self {
         Self {
             network: Some(network.clone()),
             ..Self::new(network, seed)

@@ -187,7 +187,7 @@ impl Graph {
 
     fn ownership(&self, node: &Node, reference: &OwnerRef, now: Instant) -> Ownership {
         let owner = &reference.uid;
-        let Some(identity) = Identity::of_reference(&self.kinds, reference, &node.key.namespace) else {
+        let Some(identity) = Identity::from_reference(&self.kinds, reference, &node.key.namespace) else {
             return Ownership::Ambiguous;
         };
         if owner.is_empty() || reference.name.is_empty() {

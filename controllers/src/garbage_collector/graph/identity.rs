@@ -51,7 +51,7 @@ impl Identity {
 
     /// The target of a reference of an object in `namespace`. None if the object is cluster-scoped and the kind of the owner is
     /// not: the reference has no namespace.
-    pub(super) fn of_reference(kinds: &Kinds, reference: &OwnerRef, namespace: &Text) -> Option<Self> {
+    pub(super) fn from_reference(kinds: &Kinds, reference: &OwnerRef, namespace: &Text) -> Option<Self> {
         let kind = kinds.resolve(&reference.api_version, &reference.kind);
         let namespaced = kind.is_none_or(|kind| kind.resource.namespaced);
         if kind.is_some() && namespaced && namespace.is_empty() {

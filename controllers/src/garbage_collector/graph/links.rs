@@ -57,7 +57,7 @@ impl Graph {
                 continue;
             }
             index_entries.push(
-                Identity::of_reference(&self.kinds, reference, &node.key.namespace)
+                Identity::from_reference(&self.kinds, reference, &node.key.namespace)
                     .map_or(IndexEntry::Ambiguous, IndexEntry::Named),
             );
         }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::super::Load;
-use super::super::cluster::{MAPS, PODS, Policy, REPLICA_SETS, map, reference, replica_set};
+use super::super::cluster::{MAPS, PODS, Policy, REPLICA_SETS, replica_set};
 use super::super::connection::Outage;
 use super::super::requests::{CACHES, Verb};
 use super::dependents::PAGE;
-use serde_json::{Value, json};
+use super::owners::{DEPENDENTS, create_owners};
+use serde_json::json;
 
 const OUTAGE: Duration = Duration::from_mins(10);
 /// Bound on the requests of each sender during the outage.
@@ -16,7 +17,6 @@ const REQUESTS_MAX: u64 = 600;
 const CACHE_REQUESTS_MAX: u64 = 25;
 /// Bound on the time from the end of the outage to the last write.
 const CONVERGES_WITHIN: Duration = Duration::from_mins(2);
-const DEPENDENTS: u64 = 10;
 const REPLICAS: u64 = 20;
 /// Bound on the heap bytes of an object.
 const BYTES: u64 = 4096;
@@ -25,16 +25,7 @@ pub(super) async fn run(load: &mut Load, outage: Outage) {
     let each = load.scaled(300);
     let (owners, sets) = (3 * each, load.scaled(50));
     let cluster = load.cluster.clone();
-    for owner in 0..owners {
-        let name = format!("owner-{owner}");
-        let uid = cluster.create(MAPS, || map(&name, &Value::Null)).await;
-        let reference = reference("v1", "ConfigMap", &name, &uid);
-        for index in 0..DEPENDENTS {
-            cluster
-                .create(MAPS, || map(&format!("dependent-{owner}-{index}"), &reference))
-                .await;
-        }
-    }
+    create_owners(&cluster, owners).await;
     for set in 0..sets {
         cluster
             .create(REPLICA_SETS, || replica_set(&format!("web-{set}"), 0))

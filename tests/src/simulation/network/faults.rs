@@ -256,15 +256,8 @@ impl State {
                 self.nodes.disturb(until, variant);
                 wake_at(until);
             }
-            Class::F31 => {
-                let until = now() + seconds;
-                self.processes[process].cut_until = Some(until);
-                wake_at(until);
-                if variant.is_multiple_of(2) {
-                    self.processes[process].clock.inject(env::Fault::Freeze);
-                    self.push(Content::End(Ending::Thaw(process)), Some(seconds));
-                }
-            }
+            Class::F31 if variant.is_multiple_of(2) => self.pause(process, seconds),
+            Class::F31 => self.cut_off(process, seconds),
             _ => {}
         }
     }
@@ -279,12 +272,22 @@ impl State {
             1 => {
                 clock.inject(env::Fault::Rate(50 + variant % 151));
             }
-            _ => {
-                clock.inject(env::Fault::Freeze);
-                let time = Duration::from_secs(u64::from(1 + variant % 60));
-                self.push(Content::End(Ending::Thaw(process)), Some(time));
-            }
+            _ => self.pause(process, Duration::from_secs(u64::from(1 + variant % 60))),
         }
+    }
+
+    /// A process does not run: its timers do not end, and nothing arrives at it or leaves it.
+    fn pause(&mut self, process: usize, time: Duration) {
+        self.cut_off(process, time);
+        self.processes[process].clock.inject(env::Fault::Freeze);
+        self.push(Content::End(Ending::Thaw(process)), Some(time));
+    }
+
+    /// Nothing arrives at a process or leaves it.
+    fn cut_off(&mut self, process: usize, time: Duration) {
+        let until = now() + time;
+        self.processes[process].cut_until = Some(until);
+        wake_at(until);
     }
 
     fn disturb_lease(&mut self, variant: u32) {

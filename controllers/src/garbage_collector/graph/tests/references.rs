@@ -18,7 +18,7 @@ fn wrong_reference_does_not_affect_other_dependents() {
         .reference()]),
     ];
     for bad in bad {
-        let meant = Identity::of_reference(
+        let meant = Identity::from_reference(
             &kinds(&ALL, &WATCHED),
             &bad.meta.owner_references[0],
             &bad.meta.namespace,

@@ -35,6 +35,12 @@ fn scale(story: &mut Story, name: &str, size: i64, available: i64) {
     );
 }
 
+/// The controller creates a `ReplicaSet`.
+fn create(story: &mut Story, size: i64) {
+    let new = set("new", size, 0);
+    story.write(DEPLOYMENT, "create", (SETS, "default/new"), Some(&new));
+}
+
 /// A Deployment of 4 replicas, at most 5, of which 3 must be available; the old `ReplicaSet` has all of them.
 fn rollout() -> Story {
     let mut story = Story::new();
@@ -49,12 +55,7 @@ fn rollout() -> Story {
 fn step_above_the_surge_violates_s5() {
     for (size, expected) in [(1, vec![]), (2, vec!["S5"])] {
         let mut story = rollout();
-        story.write(
-            DEPLOYMENT,
-            "create",
-            (SETS, "default/new"),
-            Some(&set("new", size, 0)),
-        );
+        create(&mut story, size);
         assert_eq!(story.found(), expected);
     }
 }
@@ -71,12 +72,7 @@ fn step_below_the_available_pods_violates_s5() {
 #[test]
 fn available_pods_of_the_new_set_allow_the_next_step() {
     let mut story = rollout();
-    story.write(
-        DEPLOYMENT,
-        "create",
-        (SETS, "default/new"),
-        Some(&set("new", 1, 0)),
-    );
+    create(&mut story, 1);
     scale(&mut story, "old", 3, 4);
     user(&mut story, "new", 1, 1);
     scale(&mut story, "old", 2, 3);
@@ -100,12 +96,7 @@ fn bounds_of_each_generation_since_the_last_delivery_are_allowed() {
         if delivered {
             story.deliver(0, DEPLOYMENTS);
         }
-        story.write(
-            DEPLOYMENT,
-            "create",
-            (SETS, "default/new"),
-            Some(&set("new", 1, 0)),
-        );
+        create(&mut story, 1);
         assert_eq!(story.found(), expected);
     }
 }
@@ -118,12 +109,7 @@ fn change_by_another_client_counts_when_it_is_delivered() {
         if delivered {
             story.deliver(0, SETS);
         }
-        story.write(
-            DEPLOYMENT,
-            "create",
-            (SETS, "default/new"),
-            Some(&set("new", 1, 0)),
-        );
+        create(&mut story, 1);
         assert_eq!(story.found(), expected);
     }
 }
