@@ -112,45 +112,45 @@ fn parse(controllers: &str, several: bool) -> Config {
     }
 }
 
-/// Returns a sandbox with the CRDs of the product. Schedules run on forks of it.
-fn started() -> &'static Sandbox {
-    static STARTED: OnceLock<Sandbox> = OnceLock::new();
-    STARTED.get_or_init(|| {
+/// Returns a sandbox with the CRDs of the product, and a checker that knows its objects. Schedules run on forks of it. Only the
+/// `AppService` controller needs managed fields, which make the other schedules slower.
+fn started(controllers: &str) -> &'static (Sandbox, Checker) {
+    static STARTED: [OnceLock<(Sandbox, Checker)>; 2] = [OnceLock::new(), OnceLock::new()];
+    let applies = controllers.contains("appservice");
+    STARTED[usize::from(applies)].get_or_init(|| {
         let serves = |group: &str, resource: &str| SERVED.contains(&(group, resource));
-        Sandbox::builder()
+        let sandbox = Sandbox::builder()
             .env(coxswain_sandbox::Env::starting_at(START, 0))
             .crds(crd::yaml::documents(&api::crds()))
             .journal(true)
-            .managed_fields(false)
+            .managed_fields(applies)
             .delayed(InternalController::NamespaceDeletion)
             .serve_only(serves)
             .start()
-            .expect("a sandbox with valid CRDs")
+            .expect("a sandbox with valid CRDs");
+        let checker = checker(&sandbox);
+        (sandbox, checker)
     })
 }
 
-/// Returns a checker that knows the objects of [`started`].
-fn checker() -> Checker {
-    static LOADED: OnceLock<Checker> = OnceLock::new();
-    let loaded = LOADED.get_or_init(|| {
-        let served = |kind: &&checker::Kind| {
-            let (resource, group) = kind.collection.split_once('.').unwrap_or((kind.collection, ""));
-            SERVED.contains(&(group, resource))
-        };
-        let mut checker = Checker::new(Rules {
-            kinds: BUILT_IN.iter().filter(served).copied().collect(),
-            ..Rules::default()
-        });
-        for commit in started().take_commits() {
-            if let Some(after) = commit.after {
-                checker
-                    .load(&commit.collection, &commit.key, after)
-                    .expect("a valid initial state");
-            }
-        }
-        checker
+/// Returns a checker that knows the objects of a sandbox.
+fn checker(sandbox: &Sandbox) -> Checker {
+    let served = |kind: &&checker::Kind| {
+        let (resource, group) = kind.collection.split_once('.').unwrap_or((kind.collection, ""));
+        SERVED.contains(&(group, resource))
+    };
+    let mut checker = Checker::new(Rules {
+        kinds: BUILT_IN.iter().filter(served).copied().collect(),
+        ..Rules::default()
     });
-    loaded.clone()
+    for commit in sandbox.take_commits() {
+        if let Some(after) = commit.after {
+            checker
+                .load(&commit.collection, &commit.key, after)
+                .expect("a valid initial state");
+        }
+    }
+    checker
 }
 
 /// Returns the rules of a schedule.
@@ -231,10 +231,11 @@ async fn drive(
     outcomes: Arc<Mutex<Vec<Outcome>>>,
 ) {
     let Some(first) = schedules.first() else { return };
+    let (sandbox, checker) = started(first.scenario.controllers);
     let network = Network::new(Options {
-        sandbox: started().fork_in(coxswain_sandbox::Env::starting_at(START, first.seed)),
+        sandbox: sandbox.fork_in(coxswain_sandbox::Env::starting_at(START, first.seed)),
         servers: 2,
-        checker: checker(),
+        checker: checker.clone(),
         trace,
     });
     network.set_starter(processes::starter(config(first)));
@@ -280,8 +281,9 @@ async fn drive(
 async fn settle(network: &Network, user: &mut User, is_last: bool) -> Outcome {
     network.end_faults();
     let quiet = network::now();
+    let mut interval = Duration::from_secs(5);
     let mut remaining = loop {
-        user.wait(Duration::from_secs(5)).await;
+        user.wait(interval).await;
         let now = network::now();
         let mut state = network.state();
         if now.duration_since(state.last_write) < STILL {
@@ -292,6 +294,9 @@ async fn settle(network: &Network, user: &mut User, is_last: bool) -> Outcome {
         if unmet.is_empty() || now.duration_since(quiet) > LIMIT {
             break unmet;
         }
+        state.log(|| format!("not at rest: {}", unmet[0].message));
+        // It often takes as long as a Lease.
+        interval = STILL;
     };
     // Rendering the metrics takes long.
     if is_last {

@@ -60,6 +60,7 @@ use orphans::Orphans;
 use owners::Owners;
 use replicas::Replicas;
 use requests::Requests;
+use rest::Rest;
 use rollout::Rollouts;
 use symbols::{EVENTS, LEASES, NEW_EVENTS, Symbols};
 
@@ -74,6 +75,7 @@ pub struct Checker {
     leases: Leases,
     load: Load,
     figures: Figures,
+    rest: Rest,
     /// The writes of the Lease, by number.
     lease_writes: BTreeMap<usize, Request>,
 }
@@ -103,6 +105,7 @@ impl Checker {
             leases: Leases::default(),
             load: Load::default(),
             figures: Figures::default(),
+            rest: Rest::default(),
             lease_writes: BTreeMap::new(),
         }
     }
@@ -205,7 +208,7 @@ impl Checker {
             return found.0;
         }
         rest::check_writes(context, self.load.last_write.as_ref(), &mut found);
-        rest::at_rest(context, &mut found);
+        self.rest.check(context, &mut found);
         if context.rules.collects {
             garbage::at_rest(context, &mut found);
         }

@@ -42,6 +42,7 @@ use faults::Outage;
 pub use faults::{Covers, Effect};
 use nodes::Nodes;
 pub(crate) use nodes::{NextStep, Pod};
+pub(super) use send::AIMS;
 pub(crate) use send::{applies, request};
 use streams::Stream;
 pub(crate) use streams::revision;

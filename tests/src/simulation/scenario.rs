@@ -43,10 +43,11 @@ impl fmt::Debug for Scenario {
 }
 
 /// Only the garbage collector.
-pub const GARBAGE: &str = "garbage-collector-controller";
-const REPLICAS: &str = "replicaset-controller";
-const WORKLOADS: &str = "replicaset-controller,deployment-controller,garbage-collector-controller";
-const ALL: &str = "replicaset-controller,replicationcontroller-controller,deployment-controller,appservice-controller,appreplicaset-controller,garbage-collector-controller";
+pub(super) const GARBAGE: &str = "garbage-collector-controller";
+pub(super) const REPLICAS: &str = "replicaset-controller";
+pub(super) const WORKLOADS: &str = "replicaset-controller,deployment-controller,garbage-collector-controller";
+pub(super) const BUILT_IN: &str = "replicaset-controller,replicationcontroller-controller,deployment-controller,garbage-collector-controller";
+pub(super) const ALL: &str = "replicaset-controller,replicationcontroller-controller,deployment-controller,appservice-controller,appreplicaset-controller,garbage-collector-controller";
 
 /// Returns a scenario.
 macro_rules! scenario {
@@ -70,7 +71,7 @@ pub static SCENARIOS: &[Scenario] = &[
         ..scenario!("rs-scale", REPLICAS, workloads::scale)
     },
     scenario!("rs-adopt", REPLICAS, workloads::adopt),
-    scenario!("rc-scale", ALL, workloads::scale_controller),
+    scenario!("rc-scale", BUILT_IN, workloads::scale_controller),
     scenario!("deploy-create", WORKLOADS, workloads::create),
     scenario!("deploy-roll", WORKLOADS, workloads::roll),
     scenario!("deploy-rollback", WORKLOADS, workloads::roll_back),
@@ -163,7 +164,7 @@ pub static SCENARIOS: &[Scenario] = &[
         is_chained: false,
         ..scenario!("takeover", WORKLOADS, takeover::take_over)
     },
-    scenario!("generated", ALL, generated::run),
+    scenario!("generated", BUILT_IN, generated::run),
 ];
 
 /// Returns a scenario by its name.

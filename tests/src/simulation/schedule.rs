@@ -4,8 +4,9 @@ use std::fmt;
 use std::ops::Range;
 
 use super::fault::{Class, Fault, Target};
+use super::network::AIMS;
 use super::random::Random;
-use super::scenario::{SCENARIOS, Scenario};
+use super::scenario::{ALL, BUILT_IN, GARBAGE, REPLICAS, SCENARIOS, Scenario, WORKLOADS};
 
 /// The input of a run. Equal schedules give equal runs.
 #[derive(Clone, Debug)]
@@ -25,6 +26,14 @@ pub struct Schedule {
 /// The number of schedules that the same processes run one after another: the start of a process takes as long as several
 /// schedules.
 pub const CHAIN: u64 = 16;
+
+/// The part of the chains whose schedules have processes of their own, in percent: such a schedule takes as long as three others.
+const UNCHAINED: usize = 12;
+
+/// The controllers of the other chains. More controllers have more write sites.
+const CONTROLLERS: [&str; 8] = [
+    REPLICAS, WORKLOADS, WORKLOADS, GARBAGE, GARBAGE, BUILT_IN, BUILT_IN, ALL,
+];
 
 /// Returns the schedules from the start of the chain of a seed to the seed. Scenarios that change the rules of a run, or its
 /// start, have chains of one schedule.
@@ -58,13 +67,13 @@ impl Schedule {
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
         let mut random = Random::new((seed / CHAIN) ^ 0xc4a1);
-        let any = random.pick(SCENARIOS);
+        let is_chained = !random.percent(UNCHAINED);
+        let controllers = *random.pick(&CONTROLLERS);
         let processes = *random.pick(&[1, 1, 1, 2, 3]);
-        let suits = |it: &&Scenario| {
-            it.is_chained == any.is_chained && (!it.is_chained || it.controllers == any.controllers)
-        };
+        let suits =
+            |it: &&Scenario| it.is_chained == is_chained && (!is_chained || it.controllers == controllers);
         let scenarios: Vec<&'static Scenario> = SCENARIOS.iter().filter(suits).collect();
-        let is_first = !any.is_chained || seed.is_multiple_of(CHAIN);
+        let is_first = !is_chained || seed.is_multiple_of(CHAIN);
         let mut random = Random::new(seed ^ 0x5eed);
         let scenario = *random.pick(&scenarios);
         let count = *random.pick(&[0, 1, 1, 1, 2, 2, 3, 4]);
@@ -75,11 +84,12 @@ impl Schedule {
         };
         let faults = (0..count).map(|_| {
             // Crashes at write sites, which an odd variant counts, are drawn more often: all sites have to be covered.
-            if random.percent(15) {
+            if random.percent(25) {
+                let aim = random.below(AIMS.len());
                 return Fault {
                     class: *random.pick(&[Class::F01, Class::F02]),
-                    at: random.below(12),
-                    variant: 1,
+                    at: random.below(if aim == 0 { 16 } else { 6 }),
+                    variant: u32::try_from(2 * aim + 1).unwrap_or(1),
                 };
             }
             let class = *random.pick(Class::ALL);

@@ -112,6 +112,8 @@ pub(super) struct Model {
     freed: BTreeMap<(Symbol, Symbol, Symbol), u64>,
     /// The time of the last change of each resource.
     changed: BTreeMap<Symbol, Duration>,
+    /// The position of the last change in each namespace.
+    namespaces: BTreeMap<Symbol, u64>,
     /// The newest revision.
     pub(super) revision: u64,
     /// The largest number of objects at one time.
@@ -177,6 +179,7 @@ impl Model {
         let key = (collection, symbols.intern(namespace), symbols.intern(name));
         self.revision = self.revision.max(commit.revision);
         self.changed.insert(collection, commit.at);
+        self.namespaces.insert(key.1, position);
         if let Some(before) = &commit.before
             && !self.keys.contains_key(&key)
         {
@@ -261,6 +264,11 @@ impl Model {
     /// Returns the time of the last change of a resource.
     pub(super) fn changed(&self, collection: Symbol) -> Duration {
         self.changed.get(&collection).copied().unwrap_or_default()
+    }
+
+    /// Returns the namespaces, each with the position of its last change.
+    pub(super) const fn namespaces(&self) -> &BTreeMap<Symbol, u64> {
+        &self.namespaces
     }
 
     /// Reports whether an object with this uid existed and was removed.

@@ -14,6 +14,7 @@ use super::history::History;
 use super::model::{Detail, Object, Reference};
 use super::replacements::Replacements;
 use super::requests::{Actor, Sent, Verb};
+use super::rest::selects;
 use super::symbols::{
     APP_REPLICA_SET, APP_REPLICA_SET_AGENT, APP_REPLICA_SETS, COLLECTOR, KUBELET, PODS, REPLICA_SET,
     REPLICA_SET_AGENT, REPLICA_SETS, REPLICATION_AGENT, REPLICATION_CONTROLLER, REPLICATION_CONTROLLERS,
@@ -246,7 +247,8 @@ impl Replicas {
             // After a create without a response, its sender reads that the pod is absent, and may adopt another one.
             let counts =
                 |it: &Pod| !(sent.late && it.is_adopted || sent.may_ignore(it.revision, it.by, shown));
-            pod.is_some_and(counts)
+            // The API may refuse the release of a pod that the selector does not match.
+            pod.is_some_and(counts) && selects(owner, it)
         });
         let counted: Vec<&Object> = counted.collect();
         if i64::try_from(counted.len()).unwrap_or(i64::MAX) > most {

@@ -85,36 +85,52 @@ struct AppServiceSpec<'a> {
     #[serde(borrow, default)]
     deployment_name: Cow<'a, str>,
     replicas: Option<i64>,
+    #[serde(borrow, default)]
+    image: Option<Cow<'a, str>>,
 }
 
 /// The pods that no controller has, by namespace, with their labels.
 type Unowned<'a> = BTreeMap<Symbol, Vec<(&'a Object, Labels<'a>)>>;
 
-/// Checks the desired state of a run at rest.
-pub(super) fn at_rest(context: &Context, found: &mut Found) {
-    let unowned = unowned(context);
-    for object in context.model.all().filter(|it| is_bound(context, it)) {
-        if object.observed() != Some(object.generation) {
-            let observed = object.observed().unwrap_or(0);
-            let message = format!(
-                "{} is at rest with observedGeneration {observed}, its generation is {}",
-                context.name(object),
-                object.generation
-            );
-            found.add("L1", message);
-            continue;
+/// The namespaces that were in the desired state, each with the position of its last change: they are not checked again without a
+/// change.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rest(BTreeMap<Symbol, u64>);
+
+impl Rest {
+    /// Checks the desired state of a run at rest.
+    pub(super) fn check(&mut self, context: &Context, found: &mut Found) {
+        let namespaces = context.model.namespaces();
+        let is_new = |it: &Object| self.0.get(&it.namespace) != namespaces.get(&it.namespace);
+        let unowned = unowned(context, is_new);
+        let mut correct = namespaces.clone();
+        let objects = context.model.all().filter(|it| is_new(it));
+        for object in objects.filter(|it| is_bound(context, it)) {
+            if let Err(problem) = check(context, object, &unowned) {
+                correct.remove(&object.namespace);
+                found.add(
+                    "L1",
+                    format!("{} is at rest, but {problem}", context.name(object)),
+                );
+            }
         }
-        let problem = match object.collection {
-            REPLICA_SETS | REPLICATION_CONTROLLERS | APP_REPLICA_SETS => set(context, object, &unowned),
-            DEPLOYMENTS => deployment(context, object),
-            _ => app_service(context, object),
-        };
-        if let Err(problem) = problem {
-            found.add(
-                "L1",
-                format!("{} is at rest, but {problem}", context.name(object)),
-            );
-        }
+        self.0 = correct;
+    }
+}
+
+/// Returns the problem of an object.
+fn check(context: &Context, object: &Object, unowned: &Unowned<'_>) -> Result<(), String> {
+    let (generation, observed) = (object.generation, object.observed());
+    if observed != Some(generation) {
+        let observed = observed.unwrap_or(0);
+        return Err(format!(
+            "observedGeneration is {observed}, and its generation is {generation}"
+        ));
+    }
+    match object.collection {
+        REPLICA_SETS | REPLICATION_CONTROLLERS | APP_REPLICA_SETS => set(context, object, unowned),
+        DEPLOYMENTS => deployment(context, object),
+        _ => app_service(context, object),
     }
 }
 
@@ -131,9 +147,9 @@ fn is_bound(context: &Context, object: &Object) -> bool {
         && !namespace().is_some_and(|it| it.terminating)
 }
 
-fn unowned(context: &Context) -> Unowned<'_> {
+fn unowned(context: &Context, is_new: impl Fn(&Object) -> bool) -> Unowned<'_> {
     let mut all = Unowned::new();
-    let free = |it: &&Object| it.controller().is_none() && it.is_active();
+    let free = |it: &&Object| it.controller().is_none() && it.is_active() && is_new(it);
     for pod in context.model.of(PODS).filter(free) {
         if let Ok(it) = serde_json::from_slice::<Labelled<'_>>(&pod.state) {
             let labels = it.metadata.labels.unwrap_or_default();
@@ -231,6 +247,16 @@ fn selector<'a>(object: &Object, view: &SetView<'a>) -> Option<Selector<'a>> {
     serde_json::from_str(json).ok()
 }
 
+/// Reports whether the selector of a set matches a pod; also if one of them cannot be read.
+pub(super) fn selects(set: &Object, pod: &Object) -> bool {
+    let view = serde_json::from_slice::<SetView<'_>>(&set.state).ok();
+    let selector = view.as_ref().and_then(|view| selector(set, view));
+    let labels = serde_json::from_slice::<Labelled<'_>>(&pod.state).ok();
+    selector
+        .zip(labels)
+        .is_none_or(|(selector, labels)| selector.matches(&labels.metadata.labels.unwrap_or_default()))
+}
+
 fn check_counts(counts: &[(&str, i64, i64)]) -> Result<(), String> {
     match counts.iter().find(|(_, actual, expected)| actual != expected) {
         Some((field, actual, expected)) => Err(format!("{field} is {actual}, not {expected}")),
@@ -319,17 +345,21 @@ fn app_service(context: &Context, object: &Object) -> Result<(), String> {
     let name = view.spec.deployment_name;
     let deployment = context.symbols.get(&name);
     let deployment = deployment.and_then(|it| context.model.at(DEPLOYMENTS, object.namespace, it));
-    let Some(Object {
-        detail: Detail::Deployment { bounds, .. },
-        ..
-    }) = deployment
-    else {
+    let Some(deployment) = deployment else {
         return Err(format!("its Deployment {name:?} does not exist"));
     };
-    match view.spec.replicas.filter(|it| *it != bounds.replicas) {
-        Some(replicas) => Err(format!(
-            "its Deployment {name:?} has {} replicas, not {replicas}",
-            bounds.replicas
+    if let (Detail::Deployment { bounds, .. }, Some(replicas)) = (&deployment.detail, view.spec.replicas) {
+        check_counts(&[("replicas of its Deployment", bounds.replicas, replicas)])?;
+    }
+    let TemplateView { spec, .. } =
+        serde_json::from_slice(&deployment.state).map_err(|error| error.to_string())?;
+    let image = spec
+        .template
+        .pointer("/spec/containers/0/image")
+        .and_then(Value::as_str);
+    match view.spec.image.filter(|it| image != Some(it)) {
+        Some(expected) => Err(format!(
+            "the image of its Deployment is {image:?}, not {expected:?}"
         )),
         None => Ok(()),
     }

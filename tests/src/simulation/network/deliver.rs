@@ -156,7 +156,7 @@ impl State {
     }
 
     /// The connection breaks.
-    fn fail(&mut self, wire: Wire) {
+    pub(super) fn fail(&mut self, wire: Wire) {
         self.push(Content::Answer(Box::new(wire), Err(reset())), None);
     }
 

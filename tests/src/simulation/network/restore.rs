@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::fault::Class;
 use super::super::record::{Commit, Fact};
-use super::State;
+use super::{Content, Message, State};
 
 /// The number of revisions by which a restore advances the storage.
 const BUMP: u64 = 1000;
@@ -17,7 +17,8 @@ const LEASES: &str = "leases.coordination.k8s.io";
 type Objects = BTreeMap<(String, String), String>;
 
 impl State {
-    /// Replaces all objects but the Leases with those of a backup: uids and resourceVersions are old, the revision is new.
+    /// Replaces all objects but the Leases with those of a backup: uids and resourceVersions are old, the revision is new. The API
+    /// servers do not run meanwhile, so the requests on the way are lost.
     pub(in super::super) fn restore(&mut self, backup: &str) {
         let now: Value = serde_json::from_str(&self.sandbox.export()).unwrap_or_default();
         let mut backup: Value = serde_json::from_str(backup).unwrap_or_default();
@@ -26,6 +27,7 @@ impl State {
         backup["objects"][LEASES] = now["objects"][LEASES].clone();
         self.log(|| format!("the storage is restored at revision {revision}"));
         self.report(Class::F21);
+        self.lose_requests();
         if let Err(error) = self.sandbox.import(&backup.to_string()) {
             unreachable!("an exported snapshot is valid: {error}");
         }
@@ -38,6 +40,16 @@ impl State {
         }
         for (key, old) in before {
             self.restored(revision, key, Some(old), None);
+        }
+    }
+
+    fn lose_requests(&mut self) {
+        let is_request = |it: &mut Message| matches!(it.content, Content::Request(_));
+        let lost: Vec<Message> = self.messages.extract_if(.., is_request).collect();
+        for message in lost {
+            if let Content::Request(wire) = message.content {
+                self.fail(*wire);
+            }
         }
     }
 

@@ -7,10 +7,13 @@ use http::request::Parts;
 use http::{Method, Uri};
 use tokio::sync::oneshot;
 
-use super::super::coverage::site;
+use super::super::coverage::{Site, site};
 use super::super::fault::{Class, Fault, Target};
 use super::super::record::{Fact, Request, Sender};
 use super::{Answer, Content, Network, State, Wire};
+
+/// Parts of the names of write sites: crashes aim at rare sites as often as at others.
+pub(in super::super) const AIMS: [&str; 4] = ["", "generic-garbage-collector", "events", "patch"];
 
 impl Network {
     /// Sends a request of a process.
@@ -59,11 +62,13 @@ impl State {
         request(number, sender, self.at(), parts, body)
     }
 
-    /// Returns the number of write sites before that of a request, if it is the first request of its site in the schedule.
-    fn new_site(&mut self, request: &Request) -> Option<usize> {
-        let is_planned = self.faults.iter().any(|it| is_at_site(*it));
-        let number = self.sites.len();
-        (is_planned && is_write(request) && self.sites.insert(site(request))).then_some(number)
+    /// Returns the site of a request, if a fault counts sites and this is the first request of its site in the schedule.
+    fn new_site(&mut self, request: &Request) -> Option<Site> {
+        if !is_write(request) || self.faults.iter().all(|it| aim(*it).is_none()) {
+            return None;
+        }
+        let site = site(request);
+        self.sites.insert(site.clone()).then_some(site)
     }
 
     /// Returns the planned fault of a request: its position is reached, and its class applies.
@@ -72,10 +77,12 @@ impl State {
         self.counts.requests += 1;
         let new_site = self.new_site(request);
         let at = self.faults.iter().position(|it| {
-            let is_reached = if is_at_site(*it) {
-                new_site.is_some_and(|site| it.at <= site)
-            } else {
-                it.at <= number
+            let is_reached = match aim(*it) {
+                Some(aim) => {
+                    let count = self.sites.iter().filter(|it| it.contains(aim)).count();
+                    new_site.as_ref().is_some_and(|site| site.contains(aim)) && it.at < count
+                }
+                None => it.at <= number,
             };
             it.class.target() == Target::Request && is_reached && applies(it.class, request.verb)
         })?;
@@ -107,10 +114,10 @@ pub(crate) fn request(number: usize, sender: Sender, at: Duration, parts: &Parts
     }
 }
 
-/// Reports whether the position of a crash counts the write sites instead of the requests: rare sites are reached as often as
-/// others.
-fn is_at_site(fault: Fault) -> bool {
-    matches!(fault.class, Class::F01 | Class::F02) && !fault.variant.is_multiple_of(2)
+/// Returns the text of the write sites that the position of a crash counts; none if it counts the requests.
+fn aim(fault: Fault) -> Option<&'static str> {
+    let is_aimed = matches!(fault.class, Class::F01 | Class::F02) && !fault.variant.is_multiple_of(2);
+    is_aimed.then(|| AIMS[fault.variant as usize / 2 % AIMS.len()])
 }
 
 /// Reports whether a class can happen to a request of a verb.

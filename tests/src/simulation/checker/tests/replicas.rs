@@ -184,6 +184,20 @@ fn late_create_of_a_name_that_is_free_again_is_allowed() {
 }
 
 #[test]
+fn pod_that_the_selector_does_not_match_does_not_count() {
+    for (label, expected) in [("web", vec!["S5"]), ("other", vec![])] {
+        let mut story = set(1);
+        create(&mut story, RS, "a");
+        let mut relabelled = pod("a", "web");
+        relabelled["metadata"]["labels"]["app"] = json!(label);
+        story.user((PODS, &key("a")), &relabelled);
+        story.deliver(0, PODS);
+        create(&mut story, RS, "b");
+        assert_eq!(story.found(), expected);
+    }
+}
+
+#[test]
 fn repeated_create_is_allowed() {
     let mut story = set(1);
     let path = (PODS, "default/a");

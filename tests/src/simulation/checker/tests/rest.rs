@@ -156,14 +156,15 @@ fn incomplete_rollout_violates_l1() {
 
 #[test]
 fn app_service_without_its_deployment_violates_l1() {
-    for (replicas, expected) in [(2, vec![]), (3, vec!["L1"])] {
+    for (replicas, image, expected) in [(2, "one", vec![]), (3, "one", vec!["L1"]), (2, "two", vec!["L1"])] {
         let mut story = Story::new();
         let mut app = object("app", &[]);
-        app["spec"] = json!({"deploymentName": "web", "replicas": replicas});
+        app["spec"] = json!({"deploymentName": "web", "replicas": replicas, "image": image});
         app["status"] = json!({"observedGeneration": 1});
         story.user(("appservices.appcontroller.k8s.io", "default/app"), &app);
         let mut web = object("web", &[]);
-        web["spec"] = json!({"replicas": 2, "template": {}, "paused": true});
+        let template = json!({"spec": {"containers": [{"image": "one"}]}});
+        web["spec"] = json!({"replicas": 2, "template": template, "paused": true});
         story.user(
             (DEPLOYMENTS, "default/web"),
             &with_status(web, &json!({"observedGeneration": 1})),
