@@ -203,6 +203,12 @@ mod tests {
     }
 
     #[test]
+    fn negative_zero_is_the_integer_zero() {
+        let parsed = parse(b"[-0, 0, -0.5]").expect("JSON");
+        assert_eq!(parsed.value, json!([0, 0, -0.5]));
+    }
+
+    #[test]
     fn malformed_json_is_rejected() {
         for body in [
             "",

@@ -80,6 +80,22 @@ fn sync_that_began_before_a_delivery_keeps_its_size() {
 }
 
 #[test]
+fn sync_that_waits_for_a_slow_response_keeps_its_size() {
+    for (is_slow, expected) in [(true, vec![]), (false, vec!["S5"])] {
+        let mut story = set(2);
+        if is_slow {
+            story.fault("F14");
+        }
+        create(&mut story, RS, "a");
+        scale(&mut story, 1);
+        story.deliver(0, SETS);
+        story.wait(5.0);
+        create(&mut story, RS, "b");
+        assert_eq!(story.found(), expected);
+    }
+}
+
+#[test]
 fn pods_of_other_clients_count_when_they_are_delivered() {
     let mut story = set(1);
     user_creates(&mut story, "a");
