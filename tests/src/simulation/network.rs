@@ -8,6 +8,7 @@ mod deliver;
 mod execute;
 mod faults;
 mod nodes;
+mod order;
 mod restore;
 mod send;
 mod streams;
@@ -34,14 +35,16 @@ use tokio_util::sync::CancellationToken;
 use super::body::LinkBody;
 use super::checker::{Checker, Rules};
 use super::coverage::{Coverage, Site};
-use super::fault::{Fault, Target};
+use super::fault::Fault;
 use super::random::Random;
-use super::record::{Fact, Request, Sender, Violation};
+use super::record::{Fact, Request, Violation};
 use super::schedule::Schedule;
 use faults::Outage;
 pub use faults::{Covers, Effect};
 use nodes::Nodes;
 pub(crate) use nodes::{NextStep, Pod};
+use order::disturbances;
+pub(super) use order::has_latency;
 pub(super) use send::AIMS;
 pub(crate) use send::{applies, request};
 use streams::Stream;
@@ -376,18 +379,12 @@ impl Network {
         }
     }
 
-    /// Ends all processes and messages. The caller drops the tasks.
-    pub(super) fn end(&self) -> Vec<TaskSet> {
+    /// Ends all processes and messages. The caller drops the processes, whose tasks and metrics refer to the network.
+    pub(super) fn end(&self) -> Vec<ProcessState> {
         let mut state = self.state();
         state.messages.clear();
         state.open.clear();
-        let processes = state.processes.iter_mut();
-        processes
-            .filter_map(|it| {
-                it.running = false;
-                it.tasks.take()
-            })
-            .collect()
+        std::mem::take(&mut state.processes)
     }
 
     /// Starts a process in a slot, after `delay`.
@@ -422,134 +419,6 @@ impl State {
             trace.push(format!("{:>10.3} {}", at.as_secs_f64(), line()));
         }
     }
-
-    /// Adds a message, which arrives after `delay` at the earliest.
-    fn push(&mut self, content: Content, delay: Option<Duration>) {
-        let due = delay.filter(|it| !it.is_zero()).map(|it| now() + it);
-        if let Some(due) = due {
-            wake_at(due);
-        }
-        self.sequence += 1;
-        self.messages.push(Message {
-            sequence: self.sequence,
-            due,
-            content,
-        });
-    }
-
-    /// Adds a request or a response, which may take time.
-    fn transmit(&mut self, content: Content) {
-        let delay = if self.counts.steps < self.permuted && self.random.percent(self.latency) {
-            Some(Duration::from_millis(*self.random.pick(&[1, 20, 300, 3000])))
-        } else {
-            None
-        };
-        self.push(content, delay);
-    }
-
-    /// Delivers one message or injects a fault. Returns the slot of a process to start.
-    fn step(&mut self) -> Option<usize> {
-        if !self.delivered.is_empty()
-            && !self
-                .messages
-                .iter()
-                .any(|it| matches!(it.content, Content::Turn(_)))
-        {
-            for fact in std::mem::take(&mut self.delivered) {
-                self.observe(&fact);
-            }
-        }
-        let steps = self.counts.steps;
-        while let Some(at) = self
-            .faults
-            .iter()
-            .position(|it| it.class.target() == Target::Step && it.at <= steps)
-        {
-            let fault = self.faults.remove(at);
-            self.inject(fault);
-        }
-        let chosen = self.choose()?;
-        if let Some(pump) = &self.pump {
-            pump.wake_by_ref();
-        }
-        self.counts.steps += 1;
-        let start = match chosen {
-            Chosen::Message(index) => {
-                let message = self.messages.remove(index);
-                self.deliver(message.content)
-            }
-            Chosen::Stream(id) => {
-                self.deliver_event(id);
-                None
-            }
-        };
-        let steps = self.counts.steps;
-        while self.waiting.front().is_some_and(|(at, _)| *at <= steps) {
-            if let Some((_, waiting)) = self.waiting.pop_front() {
-                let _ = waiting.send(());
-            }
-        }
-        start
-    }
-
-    /// Chooses the next message or stream: the oldest, or by the seed.
-    fn choose(&mut self) -> Option<Chosen> {
-        let now = now();
-        let mut candidates = Vec::with_capacity(self.messages.len() + 8);
-        for (index, message) in self.messages.iter().enumerate() {
-            if message.due.is_none_or(|due| due <= now) && !self.is_cut(&message.content, now) {
-                candidates.push((message.sequence, Chosen::Message(index)));
-            }
-        }
-        for (id, open) in &self.open {
-            if let Open::Stream(stream) = open
-                && let Some(sequence) = stream.ready(now)
-                && !self.is_process_cut(stream.process, now)
-            {
-                candidates.push((sequence, Chosen::Stream(*id)));
-            }
-        }
-        let out_of_order =
-            candidates.len() > 1 && self.counts.steps < self.permuted && self.random.percent(self.disorder);
-        if out_of_order {
-            return Some(self.random.pick(&candidates).1);
-        }
-        candidates.into_iter().min_by_key(|it| it.0).map(|it| it.1)
-    }
-
-    fn is_cut(&self, content: &Content, now: Instant) -> bool {
-        let (Content::Request(wire) | Content::Answer(wire, _)) = content else {
-            return false;
-        };
-        match wire.request.sender {
-            Sender::Process(number) => self.is_process_cut(number, now),
-            Sender::User => false,
-        }
-    }
-
-    fn is_process_cut(&self, number: usize, now: Instant) -> bool {
-        let process = self.processes.get(number);
-        process.is_some_and(|it| it.cut_until.is_some_and(|until| until > now))
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Chosen {
-    /// The index of a message.
-    Message(usize),
-    /// The id of a stream.
-    Stream(u64),
-}
-
-/// Returns the part of the steps that are out of order, and of the messages that take time, in percent. Some seeds are nearly in
-/// order, others are not at all.
-fn disturbances(random: &mut Random) -> (usize, usize) {
-    (*random.pick(&[0, 5, 20, 60, 100]), *random.pick(&[0, 0, 2, 10]))
-}
-
-/// Reports whether messages take time in the runs of a seed.
-pub(super) fn has_latency(seed: u64) -> bool {
-    disturbances(&mut Random::new(seed)).1 > 0
 }
 
 /// Makes the runtime's clock stop at a time.
