@@ -282,7 +282,8 @@ impl Activity {
             .retain(|(_, sent)| at.saturating_sub(*sent) < TIMEOUT);
         let is_new = |(last, last_position): (Duration, u64)| {
             let gap = at.saturating_sub(last);
-            gap > ACTIVITY_GAP && at > slow_until || gap.is_zero() && last_delivery > last_position
+            let is_over = gap > ACTIVITY_GAP || gap.is_zero() && last_delivery > last_position;
+            is_over && at > slow_until
         };
         if self.in_flight.is_empty() && self.last.is_none_or(is_new) {
             self.began = position;

@@ -90,6 +90,9 @@ fn sync_that_waits_for_a_slow_response_keeps_its_size() {
         scale(&mut story, 1);
         story.deliver(0, SETS);
         story.wait(5.0);
+        // Another sync of the controller.
+        story.get(RS, (SETS, "default/other"));
+        story.deliver(0, PODS);
         create(&mut story, RS, "b");
         assert_eq!(story.found(), expected);
     }
