@@ -107,11 +107,30 @@ fn pod_that_is_gone_before_its_adoption_is_not_counted() {
     }
 }
 
+/// The deletion of a pod did not reach its `ReplicaSet` if the name in the owner reference was wrong.
+#[test]
+fn pod_whose_reference_has_another_name_is_replaced() {
+    for position in (30..120).step_by(5) {
+        let fault = format!("F28@{position}:15");
+        check(&schedule("rs-adopt", 1, 1, &[&fault]));
+    }
+}
+
 /// A Deployment counted pods above the size of a `ReplicaSet` as available, when a rollback grew the `ReplicaSet` again before its
 /// status was written.
 #[test]
 fn pods_that_are_being_deleted_are_not_available() {
-    let outcomes = run_chain(&chain_to(81_790_359_221_943), false);
-    let violations: Vec<_> = outcomes.iter().flat_map(|it| &it.violations).collect();
-    assert!(violations.is_empty(), "{violations:#?}");
+    for position in 50..80 {
+        let fault = format!("F12@{position}:9");
+        check(&schedule("deploy-rollback", 1, 1, &[&fault]));
+    }
+}
+
+/// A delete on the way was executed on the restored objects, whose versions are those of the backup.
+#[test]
+fn restore_loses_the_requests_on_the_way() {
+    for position in 90..110 {
+        let fault = format!("Late@{position}:6430");
+        check(&schedule("gc-restore", 16_014_834, 3, &["F07@35:8972", &fault]));
+    }
 }

@@ -50,8 +50,8 @@ pub(super) fn limit_requests(load: &mut Load, policy: Policy, owners: u64, depen
         Policy::Foreground => {
             load.limit(Verb::Delete, dependents);
             load.limit(Verb::Patch, owners);
-            // Each owner is read before its dependents are deleted.
-            load.limit(Verb::Get, owners);
+            // Each owner is read before its dependents are deleted, and again after a second.
+            load.limit(Verb::Get, owners + load.time_limit.as_secs());
             load.limit_proof();
         }
         Policy::Orphan => {

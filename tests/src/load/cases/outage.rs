@@ -75,7 +75,8 @@ pub(super) async fn run(load: &mut Load, outage: Outage) {
     // The version of each cache before its watch is reopened, a relist if the API has forgotten that version, and live lists.
     let kinds = load.requests().cached();
     load.limit(Verb::List, 4 * (kinds + maps.div_ceil(PAGE)));
-    load.limit(Verb::Get, each);
+    // Each owner is read before its dependents are deleted, and again after a second.
+    load.limit(Verb::Get, 2 * each);
     load.limit_proof();
     load.memory_limit = load.report.objects * BYTES;
 }
