@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -31,6 +30,9 @@ struct Arguments {
     /// The seed of the first schedule, rounded down to the start of its chain.
     #[arg(long, default_value_t = 0)]
     first_seed: u64,
+    /// Also crashes processes before and after each write site of the scenarios.
+    #[arg(long)]
+    sites: bool,
     /// The number of threads; by default, one per core.
     #[arg(long)]
     threads: Option<usize>,
@@ -119,16 +121,22 @@ struct Total {
 }
 
 impl Total {
-    fn add(&mut self, schedule: Schedule, outcome: Outcome) {
+    fn add(&mut self, schedule: Schedule, outcome: Outcome, is_chained: bool) {
         self.schedules += 1;
         self.faults += outcome.counts.faults;
         self.coverage.extend(&outcome.coverage);
         if !outcome.violations.is_empty() {
-            // At once: a long run may be ended before its end.
+            // At once, because the user may stop a long run.
             for violation in outcome.violations.iter().take(3) {
                 println!("{}: {}", violation.invariant, violation.message);
             }
-            println!("  --seed {}, that is {schedule}", schedule.seed);
+            println!("  {schedule}");
+            if is_chained {
+                println!(
+                    "  with the schedules before it in its chain: --seed {}",
+                    schedule.seed
+                );
+            }
             self.violations.push((schedule, outcome));
         }
     }
@@ -216,33 +224,40 @@ mod revived {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn volume(arguments: &Arguments) -> ExitCode {
     let begun = now();
     let threads = arguments.thread_count();
     let first = arguments.first_seed - arguments.first_seed % CHAIN;
-    let next = AtomicU64::new(first);
     let seeds = arguments.seeds.unwrap_or(SEEDS);
     let end = first.saturating_add(seeds);
+    let crashes = if arguments.sites {
+        schedule::crashes_at_sites(first)
+    } else {
+        Vec::new()
+    };
+    let chains = (first / CHAIN..end.div_ceil(CHAIN)).flat_map(|chain| {
+        let seed = chain * CHAIN;
+        schedule::chains(seed..end.min(seed.saturating_add(CHAIN)))
+    });
+    let chains = Mutex::new(crashes.into_iter().map(|it| vec![it]).chain(chains));
+    let next = || lock(&chains).next();
     let total = Mutex::new(Total::default());
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(CHAIN, Ordering::Relaxed);
-                    if seed >= end {
-                        return;
-                    }
-                    let chains = schedule::chains(seed..end.min(seed + CHAIN));
-                    let outcomes: Vec<_> = chains
-                        .iter()
-                        .flat_map(|it| it.iter().cloned().zip(simulation::run_chain(it, false)))
-                        .collect();
-                    let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
-                    for (schedule, outcome) in outcomes {
-                        total.add(schedule, outcome);
+                while let Some(chain) = next() {
+                    let outcomes = simulation::run_chain(&chain, false);
+                    let mut total = lock(&total);
+                    let is_chained = chain.len() > 1;
+                    for (schedule, outcome) in chain.into_iter().zip(outcomes) {
+                        total.add(schedule, outcome, is_chained);
                         if total.schedules.is_multiple_of(PROGRESS) {
                             let (done, failed) = (total.schedules, total.violations.len());
-                            eprintln!("{done} of {seeds} schedules, {failed} violations");
+                            eprintln!("{done} schedules, {failed} violations");
                         }
                     }
                 }

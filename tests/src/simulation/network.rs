@@ -384,6 +384,8 @@ impl Network {
         let mut state = self.state();
         state.messages.clear();
         state.open.clear();
+        // It refers to the runtime, which refers to the network.
+        state.pump = None;
         std::mem::take(&mut state.processes)
     }
 
