@@ -180,13 +180,13 @@ impl<T: Object> Cache<T> {
         self.store.version()
     }
 
-    /// Returns true once the first list is complete.
+    /// Returns true once the first list is complete, and in a new leader once the cache includes all writes of the previous one.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.store.is_synced()
+        self.store.is_synced() && self.informer.behind().is_empty()
     }
 
-    /// Waits until the first list is complete.
+    /// Waits until the cache [is synced](Self::is_synced).
     pub async fn synced(&self) {
         until(&self.informer, || self.is_synced()).await;
     }

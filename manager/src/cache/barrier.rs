@@ -55,6 +55,15 @@ impl Caches {
         join_all(caught_up).await.into_iter().flatten().collect()
     }
 
+    /// Requests a list of each cache that has not caught up. It is not synced before, so its controllers wait for it.
+    pub fn relist_behind(&self) {
+        for informer in self.informers() {
+            for partition in informer.behind() {
+                informer.relist_partition(partition);
+            }
+        }
+    }
+
     /// Returns the status if the partition is unavailable, none once it has caught up.
     async fn catch_up_partition(
         &self,
@@ -64,6 +73,7 @@ impl Caches {
     ) -> Option<Status> {
         // A list that starts later includes everything.
         let lists = informer.lists_started(partition);
+        informer.require(partition, version.clone().unwrap_or_default(), lists);
         let target = match version {
             Some(version) => version,
             None => self
@@ -71,6 +81,7 @@ impl Caches {
                 .await
                 .unwrap_or_default(),
         };
+        informer.require(partition, target.clone(), lists);
         // Both in one evaluation: the status may change at any time.
         let done = || {
             if informer.has_caught_up(partition, &target, lists) {

@@ -216,12 +216,24 @@ impl Informer {
     /// Returns true if all stores have reached a version of a partition, or include a list after the first `lists` ones.
     pub(super) fn has_caught_up(&self, partition: Partition, version: &Version, lists: u64) -> bool {
         self.read(|state| {
-            let applied = state.partitions[partition.index()].applied;
             let mut stores = state.stores.iter();
-            stores.all(|it| it.store.is_listed(partition))
-                && (state.reached(partition).has_reached(version)
-                    || applied.is_some_and(|(number, _)| number > lists))
+            stores.all(|it| it.store.is_listed(partition)) && state.includes(partition, version, lists)
         })
+    }
+
+    /// From here on a partition has to reach a version, or to include a list after the first `lists` ones, before a controller may
+    /// start.
+    pub(super) fn require(&self, partition: Partition, version: Version, lists: u64) {
+        self.change(|state| state.partitions[partition.index()].required = Some((version, lists)));
+    }
+
+    /// Returns the partitions that have not reached the state that a new leader has to read.
+    pub(super) fn behind(&self) -> Vec<Partition> {
+        let is_behind = |state: &State, partition: Partition| {
+            let required = state.partitions[partition.index()].required.as_ref();
+            required.is_some_and(|(version, lists)| !state.includes(partition, version, *lists))
+        };
+        self.read(|state| self.partitions().filter(|it| is_behind(state, *it)).collect())
     }
 
     /// Returns the version that a partition has reached.

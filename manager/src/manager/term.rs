@@ -12,8 +12,8 @@ use crate::client::{Takeover, Term};
 use crate::controller::{Fatal, Runnable};
 use crate::object::Version;
 
-/// The time for the caches to catch up with the previous leader. An unreadable resource must not block the others; every
-/// write carries the resourceVersion it is based on.
+/// The time for the caches to catch up with the previous leader. Then only the controllers of the other caches wait: one resource must
+/// not block all of them.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(30);
 /// The interval of logging controllers that have not stopped, if there is no shutdown timeout.
 const SHUTDOWN_LOG_INTERVAL: Duration = Duration::from_secs(5);
@@ -83,7 +83,8 @@ impl Manager {
             .clock
             .timeout(CATCH_UP_TIMEOUT, self.caches.catch_up(known));
         let Some(missing) = caught_up.await else {
-            tracing::warn!("Starting before all caches have caught up with the previous leader");
+            tracing::warn!("Controllers wait for caches that have not caught up with the previous leader");
+            self.caches.relist_behind();
             return;
         };
         for (resource, status) in missing {

@@ -134,3 +134,12 @@ fn restore_loses_the_requests_on_the_way() {
         check(&schedule("gc-restore", 16_014_834, 3, &["F07@35:8972", &fault]));
     }
 }
+
+/// A new leader started its controllers after 30 s, although a cache had not caught up with the previous leader.
+#[test]
+fn controller_waits_until_its_caches_include_the_writes_of_the_previous_leader() {
+    for position in 20..30 {
+        let fault = format!("F23@{position}:9598");
+        check(&schedule("hand-over", 115_194_873_398_168, 3, &[&fault]));
+    }
+}

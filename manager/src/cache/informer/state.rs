@@ -40,6 +40,8 @@ pub(super) struct Progress {
     pub(super) applied: Option<(u64, Instant)>,
     /// The number of unidentified items in that list.
     pub(super) unidentified: usize,
+    /// The version that a new leader has to read, or the number of lists after which any list includes it.
+    pub(super) required: Option<(Version, u64)>,
 }
 
 impl State {
@@ -53,6 +55,7 @@ impl State {
             lists_started: 0,
             applied: None,
             unidentified: 0,
+            required: None,
         });
         Self {
             partitions: partitions.collect(),
@@ -81,6 +84,12 @@ impl State {
         let mut stores = self.stores.iter();
         let listed = stores.find(|it| it.store.is_listed(partition));
         listed.map_or_else(Version::none, |it| it.store.reached(partition))
+    }
+
+    /// Returns true if the listed stores have reached a version of a partition, or include a list after the first `lists` ones.
+    pub(super) fn includes(&self, partition: Partition, version: &Version, lists: u64) -> bool {
+        let applied = self.partitions[partition.index()].applied;
+        self.reached(partition).has_reached(version) || applied.is_some_and(|(number, _)| number > lists)
     }
 
     /// Calls `with` for the stores that include a list of the partition.

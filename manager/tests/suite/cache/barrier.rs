@@ -126,6 +126,25 @@ async fn barrier_stays_closed_while_the_server_fails_and_is_cancel_safe() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn cache_that_is_behind_is_not_synced() {
+    let f = fixture();
+    create(&f.sandbox, "a", "1").await;
+    let cache = f.synced().await;
+    f.server
+        .inject_fault(|_| Some(answer(503, status(503, "ServiceUnavailable"), 0)));
+    f.server.streams(StreamFault::Drop);
+    set(&f.sandbox, "a", "2").await;
+    let caught_up = f.caches.catch_up(NO_VERSIONS);
+    assert_eq!(f.env.clock.timeout(Duration::from_mins(1), caught_up).await, None);
+    assert!(!cache.is_synced());
+    f.caches.relist_behind();
+    f.server.heal();
+    let synced = f.env.clock.timeout(Duration::from_mins(2), cache.synced());
+    assert_eq!(synced.await, Some(()));
+    assert_eq!(value(&cache, "a").as_deref(), Some("2"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn version_from_before_a_restore_is_resolved_by_a_list() {
     let f = fixture();
     f.synced().await;
