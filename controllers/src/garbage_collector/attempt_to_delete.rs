@@ -73,7 +73,11 @@ pub(super) async fn process(term: Arc<GcTerm>, item: DeleteItem, slot: Slot) -> 
         log_dry_run(&term, &action);
         return Ok(Next::Done);
     }
-    match act::send(&term, &action, &client, &slot).await? {
+    let sent = act::send(&term, &action, &client, &slot).await;
+    if sent.as_ref().is_err_and(ClientError::is_unknown_outcome) {
+        term.apply_all(|graph, _| graph.record_failure(&action.uid));
+    }
+    match sent? {
         Outcome::Done | Outcome::NotFound => {}
         Outcome::Unsupported => return Ok(Next::Backoff),
         Outcome::Conflict => {

@@ -74,7 +74,8 @@ impl CircuitBreaker {
     }
 }
 
-fn is_unanswered(error: &ClientError) -> bool {
+/// Reports whether a failed request opens the breaker.
+pub(super) fn is_unanswered(error: &ClientError) -> bool {
     matches!(
         error,
         ClientError::Timeout { .. } | ClientError::Connection { .. }

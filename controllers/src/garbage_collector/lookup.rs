@@ -1,7 +1,7 @@
 //! Live reads of owners: one GET per identity at a time, for all items that need it.
 //!
 //! An item does not occupy a worker while another item reads the same owner: it is enqueued again when the answer arrives, or
-//! after its backoff if the read fails.
+//! after its backoff if the read is refused.
 //!
 //! An owner is absent only if the server returns 404 for its name, or another uid. Any other answer is an error.
 
@@ -15,7 +15,8 @@ use coxswain_manager::revived;
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
-use super::graph::{FOREGROUND, Identity, LiveState, Lookup, ORPHAN, Proof};
+use super::breaker::is_unanswered;
+use super::graph::{FOREGROUND, Graph, Identity, LiveState, Lookup, ORPHAN, Proof};
 use super::queues::DeleteItem;
 use super::term::GcTerm;
 
@@ -40,11 +41,12 @@ pub(super) async fn read(
     let reads = lookups.iter().map(async |lookup| {
         let read = get(term, lookup, client, slot).await;
         for waiting in term.lookups.end(&lookup.identity) {
-            if read.is_ok() {
+            match &read {
                 // Behind all others, the item would find the answer expired and read the owner again.
-                term.queues.deletes.add_first(waiting);
-            } else {
-                term.queues.deletes.add_rate_limited(waiting);
+                Ok(()) => term.queues.deletes.add_first(waiting),
+                // The circuit breaker holds it. Its own backoff would delay it after the outage.
+                Err(error) if is_unanswered(error) => term.queues.deletes.add(waiting),
+                Err(_) => term.queues.deletes.add_rate_limited(waiting),
             }
         }
         read
@@ -90,7 +92,7 @@ async fn get(term: &GcTerm, lookup: &Lookup, client: &Reader, slot: &Slot) -> Re
         (kind.resource.clone(), identity.namespace.clone()),
         identity.key(),
     );
-    let sent = term.now();
+    let sent = (term.now(), term.read(Graph::proofs));
     let read = client.get_as::<MetaObject>(&kind.resource, &key, View::Metadata);
     let any_404 = revived!(G2 | G5);
     match term.answer(&scope, slot, read).await {
@@ -107,7 +109,7 @@ async fn get(term: &GcTerm, lookup: &Lookup, client: &Reader, slot: &Slot) -> Re
     }
 }
 
-fn found(term: &GcTerm, lookup: &Lookup, meta: &Meta, sent: Instant) -> Result<(), ClientError> {
+fn found(term: &GcTerm, lookup: &Lookup, meta: &Meta, sent: (Instant, u64)) -> Result<(), ClientError> {
     let Lookup { kind, identity } = lookup;
     // An answer about another object is not a proof.
     if meta.uid.is_empty() || meta.name != identity.name || meta.namespace != identity.namespace {
@@ -130,10 +132,9 @@ fn found(term: &GcTerm, lookup: &Lookup, meta: &Meta, sent: Instant) -> Result<(
         term.metrics.looked_up("solid");
         LiveState::Solid
     };
-    term.apply(|graph| {
-        let effects = graph.refresh(kind, meta);
-        graph.record_live_state(lookup, live, sent, term.now());
-        effects
+    term.apply_all(|graph, effects| {
+        effects.push(graph.refresh(kind, meta));
+        effects.push(graph.record_live_state(lookup, live, sent, term.now()));
     });
     Ok(())
 }

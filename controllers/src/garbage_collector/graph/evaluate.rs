@@ -85,6 +85,7 @@ impl Graph {
         if node.deleting || node.owners.is_empty() {
             return Decision::Nothing;
         }
+        let doubted = self.doubted.get(uid).copied().unwrap_or_default();
         let mut unresolvable = None;
         let mut later = None;
         let mut lookups: Vec<Lookup> = Vec::new();
@@ -93,7 +94,7 @@ impl Graph {
         let mut contradicted = false;
         let mut reasons = Vec::new();
         for reference in &*node.owners {
-            match self.ownership(node, reference, now) {
+            match self.ownership(node, reference, doubted, now) {
                 Ownership::Ambiguous => return Decision::Nothing,
                 Ownership::Unresolvable(identity) => unresolvable = unresolvable.or(Some(identity)),
                 Ownership::Later(rest) => later = later.max(Some(rest)),
@@ -185,7 +186,8 @@ impl Graph {
         Decision::Act(node.action(uid, operation, Vec::new()))
     }
 
-    fn ownership(&self, node: &Node, reference: &OwnerRef, now: Instant) -> Ownership {
+    /// Of the proofs that the owner is absent, the first `doubted` ones do not suffice.
+    fn ownership(&self, node: &Node, reference: &OwnerRef, doubted: u64, now: Instant) -> Ownership {
         let owner = &reference.uid;
         let Some(identity) = Identity::from_reference(&self.kinds, reference, &node.key.namespace) else {
             return Ownership::Ambiguous;
@@ -214,7 +216,7 @@ impl Graph {
                 }),
             };
         }
-        match self.tombstones.proof(&identity) {
+        match self.tombstones.proof(&identity, doubted) {
             Some(proof) => Ownership::dangling(identity, OwnerState::Absent(proof.clone())),
             None => self.virtual_ownership(&identity, now),
         }

@@ -105,6 +105,8 @@ impl Graph {
         }
         if let Some(node) = node {
             self.nodes.insert(uid.clone(), node);
+        } else {
+            self.doubted.remove(uid);
         }
         if let Some((before, after)) = own {
             self.reindex(uid, &before, &after, effects);

@@ -55,7 +55,7 @@ impl Graph {
         let known = known.map(|it| it.identity(uid));
         let identity = known.as_ref().unwrap_or(identity);
         self.answers.remove(identity);
-        if uid.is_empty() || self.tombstones.proof(identity).is_some() {
+        if uid.is_empty() || self.tombstones.renew(identity, &proof) {
             return effects;
         }
         let dependents = self.virtual_owners.remove(identity).unwrap_or_default();
@@ -73,12 +73,18 @@ impl Graph {
         effects.deduplicated()
     }
 
-    /// A live read returned an owner. Ignored if the owner was proven absent in the meantime.
+    /// A live read returned an owner. Ignored if the owner was proven absent since the read was sent, after `proofs` proofs.
     ///
     /// A stale `Solid` only delays a deletion: it is valid for [`FRESH`] after it arrived. A stale `Waiting` could delete the
     /// dependents of an owner that orphans them since: it is valid for [`FRESH`] after it was *sent*, plus the lower of the
     /// latencies of this GET and the one before it, up to [`FRESH_MAX`] in total.
-    pub fn record_live_state(&mut self, lookup: &Lookup, live: LiveState, sent: Instant, arrived: Instant) {
+    pub fn record_live_state(
+        &mut self,
+        lookup: &Lookup,
+        live: LiveState,
+        (sent, proofs): (Instant, u64),
+        arrived: Instant,
+    ) -> Effects {
         let Lookup { kind, identity } = lookup;
         let took = arrived.saturating_duration_since(sent);
         let before = self.latencies.insert(kind.resource.clone(), took);
@@ -88,8 +94,27 @@ impl Graph {
             LiveState::Waiting => FRESH_MAX.min(took.min(before.unwrap_or_default()) + FRESH),
         };
         self.answers.retain(|_, (_, until)| *until >= arrived);
-        if self.tombstones.proof(identity).is_none() {
+        let mut effects = Effects::default();
+        if self.tombstones.proof(identity, proofs).is_none() {
             self.answers.insert(identity.clone(), (live, sent + valid));
+            if let Some(dependents) = self.tombstones.remove(identity) {
+                self.make_virtual(identity.clone(), dependents, &mut effects);
+            }
+        }
+        effects
+    }
+
+    /// The number of proofs of absence so far.
+    #[must_use]
+    pub fn proofs(&self) -> u64 {
+        self.tombstones.proofs()
+    }
+
+    /// The outcome of a write to an object is unknown. It may have taken long, and the storage may have been restored from a backup
+    /// since: before the next write, the owners of the object are proven absent again.
+    pub fn record_failure(&mut self, uid: &Uid) {
+        if self.nodes.contains_key(uid) {
+            self.doubted.insert(uid.clone(), self.tombstones.proofs());
         }
     }
 

@@ -93,10 +93,7 @@ impl Graph {
         let mut effects = Effects::default();
         self.answers.clear();
         self.orphaned_owners = OrphanedOwners::default();
-        for (identity, dependents) in self.tombstones.clear() {
-            effects.owner(&identity);
-            self.virtual_owners.insert(identity, dependents);
-        }
+        self.drop_tombstones(|_| true, &mut effects);
         for (uid, node) in &mut self.nodes {
             node.outdated = true;
             if std::mem::take(&mut node.deleted) {
@@ -104,6 +101,33 @@ impl Graph {
             }
         }
         effects
+    }
+
+    /// The watch of a kind has failed, and the storage may be restored from a backup before it continues. Owners of the kind that
+    /// were absent are read again before their dependents are deleted.
+    pub fn disconnected(&mut self, kind: &Kind) -> Effects {
+        let mut effects = Effects::default();
+        let is_of_kind =
+            |it: &Identity| it.kind == kind.kind && group(&it.api_version) == kind.resource.group;
+        self.drop_tombstones(is_of_kind, &mut effects);
+        effects
+    }
+
+    fn drop_tombstones(&mut self, is_dropped: impl Fn(&Identity) -> bool, effects: &mut Effects) {
+        for (identity, dependents) in self.tombstones.take(is_dropped) {
+            self.make_virtual(identity, dependents, effects);
+        }
+    }
+
+    /// An owner is no longer proven absent.
+    pub(super) fn make_virtual(
+        &mut self,
+        identity: Identity,
+        dependents: BTreeSet<Uid>,
+        effects: &mut Effects,
+    ) {
+        effects.owner(&identity);
+        self.virtual_owners.insert(identity, dependents);
     }
 
     /// The time that an owner with a finalizer of the collector still waits for unsynced kinds: those that were served when it

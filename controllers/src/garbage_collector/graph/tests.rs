@@ -189,8 +189,9 @@ impl Fixture {
             kind: object.kind.clone(),
             identity: object.identity(),
         };
-        self.graph
-            .record_live_state(&lookup, live, self.now - took, self.now);
+        // Sent before any proof of absence.
+        let sent = (self.now - took, 0);
+        let _ = self.graph.record_live_state(&lookup, live, sent, self.now);
     }
 
     fn evaluate(&self, object: &Object) -> Decision {

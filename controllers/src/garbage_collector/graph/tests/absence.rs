@@ -119,7 +119,7 @@ fn tombstone_is_dropped_with_its_last_dependent() {
     let mut case = Fixture::with(&[&set, &pod]);
     let _ = case.delete(&set);
     assert_eq!(
-        case.graph.tombstones.proof(&set.identity()),
+        case.graph.tombstones.proof(&set.identity(), 0),
         Some(&Proof::Watched)
     );
     let _ = case.delete(&pod);
@@ -129,6 +129,58 @@ fn tombstone_is_dropped_with_its_last_dependent() {
     assert_eq!(case.evaluate(&pod), read(&set));
     let _ = case.observe(&set.at(9));
     assert_eq!(case.evaluate(&pod), Decision::Nothing);
+}
+
+/// A DELETE that failed with the connection is retried, and may be executed on a restored storage.
+#[test]
+fn owner_is_read_again_after_the_watch_of_its_kind_has_failed() {
+    let (set, other) = (object(&SET, "set"), object(&NODE, "node"));
+    let pod = object(&POD, "pod").refers(&[set.reference()]);
+    let second = object(&POD, "second").refers(&[other.reference()]);
+    let mut case = Fixture::with(&[&set, &other, &pod, &second]);
+    let _ = case.delete(&set);
+    let _ = case.delete(&other);
+    let effects = case.graph.disconnected(&Kind::new(SET.clone()));
+    assert_eq!(effects, items(&[set.owner_item()]));
+    assert_eq!(case.evaluate(&pod), read(&set));
+    assert_eq!(
+        case.operation(&second),
+        Operation::Delete(Propagation::Background)
+    );
+    let effects = case.graph.absent(&set.identity(), Proof::NotFound);
+    assert_eq!(effects, items(&[pod.item()]));
+    assert_eq!(case.operation(&pod), Operation::Delete(Propagation::Background));
+}
+
+/// As above, of an object whose write took long: the watch of the owner may be silent.
+#[test]
+fn owner_is_read_again_after_a_write_with_an_unknown_outcome() {
+    let set = object(&SET, "set");
+    let pod = object(&POD, "pod").refers(&[set.reference()]);
+    let other = object(&POD, "other").refers(&[set.reference()]);
+    let mut case = Fixture::with(&[&set, &pod, &other]);
+    let _ = case.delete(&set);
+    case.graph.record_failure(&pod.meta.uid);
+    assert_eq!(case.evaluate(&pod), read(&set));
+    assert_eq!(case.operation(&other), Operation::Delete(Propagation::Background));
+    // No dependent is enqueued before its backoff.
+    let effects = case.graph.absent(&set.identity(), Proof::NotFound);
+    assert_eq!(effects, Effects::default());
+    assert_eq!(case.operation(&pod), Operation::Delete(Propagation::Background));
+
+    case.graph.record_failure(&pod.meta.uid);
+    let lookup = Lookup {
+        kind: kind(&SET),
+        identity: set.identity(),
+    };
+    let begun = (case.now, case.graph.proofs());
+    let effects = case
+        .graph
+        .record_live_state(&lookup, LiveState::Solid, begun, case.now);
+    assert_eq!(effects, items(&[set.owner_item()]));
+    for object in [&pod, &other] {
+        assert_eq!(case.evaluate(object), Decision::Nothing);
+    }
 }
 
 #[test]

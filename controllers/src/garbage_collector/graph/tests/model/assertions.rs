@@ -66,7 +66,7 @@ impl Collector {
         assert_eq!(known, named);
         assert_eq!(graph.ambiguous, ambiguous);
         for (uid, node) in &graph.nodes {
-            assert_eq!(graph.tombstones.proof(&node.identity(uid)), None);
+            assert_eq!(graph.tombstones.proof(&node.identity(uid), 0), None);
         }
     }
 

@@ -156,7 +156,12 @@ impl Collector {
                 }
                 Decision::Act(action) => {
                     self.interfere(mutate);
-                    self.commit(&action);
+                    // The request may be lost.
+                    if self.cluster.chance(10) {
+                        self.graph.record_failure(&action.uid);
+                    } else {
+                        self.commit(&action);
+                    }
                     self.queue.insert(work);
                 }
             }
@@ -184,7 +189,7 @@ impl Collector {
         for lookup in lookups {
             let Lookup { kind, identity } = lookup;
             assert!(asked.insert(identity.clone()), "asked twice: {identity:?}");
-            let (at, key) = (self.cluster.now, identity.key());
+            let (sent, key) = ((self.cluster.now, self.graph.proofs()), identity.key());
             assert_eq!(
                 kind.resource.namespaced,
                 !key.namespace.is_empty(),
@@ -206,8 +211,8 @@ impl Collector {
                     } else {
                         LiveState::Solid
                     };
-                    self.graph.record_live_state(lookup, live, at, self.cluster.now);
-                    Effects::default()
+                    let now = self.cluster.now;
+                    self.graph.record_live_state(lookup, live, sent, now)
                 }
             };
             self.apply(effects);
