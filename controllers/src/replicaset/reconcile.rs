@@ -257,10 +257,7 @@ impl ReplicaSetReconciler {
             }
         }
         let content = status.digest();
-        let delay = self.memory.with(key, |it| {
-            it.status_changed = None;
-            it.status_writes.delay(content, now)
-        });
+        let delay = self.memory.with(key, |it| it.status_writes.delay(content, now));
         if let Some(delay) = delay.flatten() {
             if delay.is_new {
                 tracing::warn!("Another client overwrites the status, writing it again later");
@@ -268,7 +265,11 @@ impl ReplicaSetReconciler {
             return Ok(Some(delay.left));
         }
         self.write_status(pods, owner, status, result).await?;
-        self.memory.with(key, |it| it.status_writes.wrote(content, now));
+        // Not after a failure: the retry would wait, and a sync that only waits resets the backoff.
+        self.memory.with(key, |it| {
+            it.status_changed = None;
+            it.status_writes.wrote(content, now);
+        });
         Ok(None)
     }
 

@@ -194,6 +194,20 @@ fn cases() -> Vec<Case> {
                 bad(f, 3).await;
             })
         }),
+        // Each attempt writes the status, reads the owner, and writes again if it has changed.
+        case("refused status", HEALTHY + 3 + 3 * ATTEMPTS, None, 6, |f| {
+            f.api.inject(|method, path, _| {
+                if *method == Method::PATCH && path.ends_with("/bad/status") {
+                    status_reply(
+                        503,
+                        json!({"reason": "ServiceUnavailable", "message": "overloaded"}),
+                    )
+                } else {
+                    Effect::Pass
+                }
+            });
+            Box::pin(async { drop(bad(f, 3).await) })
+        }),
         // Each owner creates its pods and writes its status.
         case(
             "repeatedly recreated owner",
