@@ -43,6 +43,8 @@ const CALL_LIMIT: u64 = 1_000_000;
 const OBJECT_LIMIT: u64 = 10_000_000;
 /// The maximum length of an expression.
 const MAX_LENGTH: usize = 20_000;
+/// The syntax errors that a message shows, each with its line: a long text can have one per character.
+const SYNTAX_ERRORS_MAX: usize = 20;
 /// The maximum number of brackets.
 const BRACKETS: usize = 100;
 /// The maximum number of conditional operators.
@@ -115,7 +117,10 @@ fn parse(text: &str) -> Result<IdedExpr, String> {
         .stack_size(PARSER_STACK)
         .spawn(move || {
             let parser = Parser::new().enable_optional_syntax(true);
-            parser.parse(&text).map_err(|errors| errors.to_string())
+            parser.parse(&text).map_err(|mut all| {
+                all.errors.truncate(SYNTAX_ERRORS_MAX);
+                all.to_string()
+            })
         });
     match reader.map(std::thread::JoinHandle::join) {
         Ok(Ok(outcome)) => outcome,

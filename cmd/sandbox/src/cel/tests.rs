@@ -109,3 +109,11 @@ fn match_condition_with_authorizer_is_rejected() {
     let error = check_condition("authorizer.group('').resource('pods').check('get').allowed()").unwrap_err();
     assert!(error.contains("undeclared reference to 'authorizer'"), "{error}");
 }
+
+#[test]
+fn message_about_many_syntax_errors_is_bounded() {
+    let rule = "é".repeat(2000);
+    let error = super::parse(&rule).expect_err("a syntax error");
+    assert!(error.starts_with("ERROR: <input>:1:1: "), "{error}");
+    assert!(error.len() <= 25 * 2 * rule.len(), "{} bytes", error.len());
+}
