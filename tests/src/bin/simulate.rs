@@ -1,14 +1,15 @@
 //! Runs schedules of the simulation, or replays one.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use clap::Parser;
-use coxswain_tests::simulation::coverage::Coverage;
-use coxswain_tests::simulation::fault::Fault;
+use coxswain_tests::simulation::coverage::{Coverage, Site};
+use coxswain_tests::simulation::fault::{Class, Fault};
 use coxswain_tests::simulation::schedule::{self, CHAIN, Schedule};
 use coxswain_tests::simulation::{self, Outcome, scenario, shrink};
 
@@ -30,12 +31,12 @@ struct Arguments {
     /// The seed of the first schedule, rounded down to the start of its chain.
     #[arg(long, default_value_t = 0)]
     first_seed: u64,
-    /// Also crashes processes before and after each write site of the scenarios.
+    /// Runs schedules again with a crash before or after each write site that had none.
     #[arg(long)]
     sites: bool,
     /// The number of threads; by default, one per core.
     #[arg(long)]
-    threads: Option<usize>,
+    threads: Option<NonZeroUsize>,
     /// Runs the schedules of a chain up to this seed, and prints the messages of the last one.
     #[arg(long)]
     seed: Option<u64>,
@@ -43,10 +44,10 @@ struct Arguments {
     #[arg(long, requires = "seed")]
     scenario: Option<String>,
     /// The number of the processes.
-    #[arg(long, requires = "scenario", default_value_t = 1)]
-    processes: usize,
-    /// A fault: CLASS@POSITION:VARIANT.
-    #[arg(long = "fault", requires = "scenario")]
+    #[arg(long, requires = "scenario", default_value_t = NonZeroUsize::MIN)]
+    processes: NonZeroUsize,
+    /// A fault: CLASS@POSITION:VARIANT. Without a scenario, before those of the seed.
+    #[arg(long = "fault", requires = "seed")]
     faults: Vec<Fault>,
     /// The number of steps whose order is chosen by the seed.
     #[arg(long, requires = "scenario")]
@@ -87,10 +88,12 @@ fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
         chain = vec![Schedule {
             scenario,
             seed,
-            processes: arguments.processes,
+            processes: arguments.processes.get(),
             permuted: arguments.permuted_steps.unwrap_or(usize::MAX),
             faults: arguments.faults.clone(),
         }];
+    } else if let Some(last) = chain.last_mut() {
+        last.faults.splice(0..0, arguments.faults.iter().copied());
     }
     let outcomes = simulation::run_chain(&chain, true);
     let Some((outcome, schedule)) = outcomes.last().zip(chain.get(outcomes.len() - 1)) else {
@@ -118,34 +121,71 @@ struct Total {
     faults: usize,
     violations: Vec<(Schedule, Outcome)>,
     coverage: Coverage,
+    /// The first schedule of each write site with those before it in its chain, and the position of the write.
+    first: BTreeMap<Site, (Vec<Schedule>, usize)>,
 }
 
 impl Total {
-    fn add(&mut self, schedule: Schedule, outcome: Outcome, is_chained: bool) {
+    /// Adds the last schedule of a chain.
+    fn add(&mut self, chain: &[Schedule], outcome: Outcome) {
+        let Some(schedule) = chain.last() else { return };
         self.schedules += 1;
         self.faults += outcome.counts.faults;
+        for (site, position) in &outcome.coverage.positions {
+            if outcome.coverage.sites.contains(site) && !self.first.contains_key(site) {
+                self.first.insert(site.clone(), (chain.to_vec(), *position));
+            }
+        }
         self.coverage.extend(&outcome.coverage);
+        if self.schedules.is_multiple_of(PROGRESS) {
+            let (done, failed) = (self.schedules, self.violations.len());
+            eprintln!("{done} schedules, {failed} violations");
+        }
         if !outcome.violations.is_empty() {
             // At once, because the user may stop a long run.
             for violation in outcome.violations.iter().take(3) {
                 println!("{}: {}", violation.invariant, violation.message);
             }
             println!("  {schedule}");
-            if is_chained {
-                println!(
-                    "  with the schedules before it in its chain: --seed {}",
-                    schedule.seed
-                );
+            if chain.len() > 1 {
+                let drawn = Schedule::from_seed(schedule.seed).faults.len();
+                let added = schedule.faults.iter().take(schedule.faults.len() - drawn);
+                let added: Vec<_> = added.map(|it| format!(" --fault {it}")).collect();
+                let (seed, added) = (schedule.seed, added.concat());
+                println!("  with the schedules before it in its chain: --seed {seed}{added}");
             }
-            self.violations.push((schedule, outcome));
+            self.violations.push((schedule.clone(), outcome));
+        }
+    }
+
+    /// Crashes a process before, and after, each write site at which that has not happened.
+    fn crash_at_missing_sites(&mut self) {
+        let missing: Vec<Site> = self.coverage.missing().into_iter().map(str::to_owned).collect();
+        for site in missing {
+            let Some((mut chain, at)) = self.first.remove(&site) else {
+                continue;
+            };
+            let covered = [&self.coverage.before, &self.coverage.after].map(|it| it.contains(&site));
+            for (class, is_covered) in [Class::F01, Class::F02].into_iter().zip(covered) {
+                let variant = 0;
+                let Some(last) = chain.last_mut().filter(|_| !is_covered) else {
+                    continue;
+                };
+                // Before the others, which may be due at the same request.
+                last.faults.insert(0, Fault { class, at, variant });
+                if let Some(outcome) = simulation::run_chain(&chain, false).pop() {
+                    self.add(&chain, outcome);
+                }
+                chain.last_mut().map(|it| it.faults.remove(0));
+            }
         }
     }
 }
 
 impl Arguments {
     fn thread_count(&self) -> usize {
-        self.threads
-            .unwrap_or_else(|| thread::available_parallelism().map_or(1, Into::into))
+        let threads = self.threads.or_else(|| thread::available_parallelism().ok());
+        threads.map_or(1, NonZeroUsize::get)
     }
 }
 
@@ -234,16 +274,11 @@ fn volume(arguments: &Arguments) -> ExitCode {
     let first = arguments.first_seed - arguments.first_seed % CHAIN;
     let seeds = arguments.seeds.unwrap_or(SEEDS);
     let end = first.saturating_add(seeds);
-    let crashes = if arguments.sites {
-        schedule::crashes_at_sites(first)
-    } else {
-        Vec::new()
-    };
     let chains = (first / CHAIN..end.div_ceil(CHAIN)).flat_map(|chain| {
         let seed = chain * CHAIN;
         schedule::chains(seed..end.min(seed.saturating_add(CHAIN)))
     });
-    let chains = Mutex::new(crashes.into_iter().map(|it| vec![it]).chain(chains));
+    let chains = Mutex::new(chains);
     let next = || lock(&chains).next();
     let total = Mutex::new(Total::default());
     thread::scope(|scope| {
@@ -252,19 +287,17 @@ fn volume(arguments: &Arguments) -> ExitCode {
                 while let Some(chain) = next() {
                     let outcomes = simulation::run_chain(&chain, false);
                     let mut total = lock(&total);
-                    let is_chained = chain.len() > 1;
-                    for (schedule, outcome) in chain.into_iter().zip(outcomes) {
-                        total.add(schedule, outcome, is_chained);
-                        if total.schedules.is_multiple_of(PROGRESS) {
-                            let (done, failed) = (total.schedules, total.violations.len());
-                            eprintln!("{done} schedules, {failed} violations");
-                        }
+                    for (index, outcome) in outcomes.into_iter().enumerate() {
+                        total.add(&chain[..=index], outcome);
                     }
                 }
             });
         }
     });
-    let total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if arguments.sites {
+        total.crash_at_missing_sites();
+    }
     let mut groups: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (schedule, outcome) in &total.violations {
         for violation in outcome.violations.iter().take(1) {

@@ -11,6 +11,8 @@ pub type Site = String;
 /// Counts over any number of runs.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
+    /// The position of the first request of each site in a run. Not kept over several runs.
+    pub positions: BTreeMap<Site, usize>,
     /// All sites that wrote.
     pub sites: BTreeSet<Site>,
     /// The sites at which a process crashed before the write was sent.
@@ -22,6 +24,10 @@ pub struct Coverage {
 }
 
 impl Coverage {
+    pub(super) fn sent(&mut self, request: &Request, position: usize) {
+        self.positions.entry(site(request)).or_insert(position);
+    }
+
     pub(super) fn seen(&mut self, request: &Request) {
         let site = site(request);
         if !self.sites.contains(&site) {

@@ -62,33 +62,6 @@ pub fn chains(seeds: Range<u64>) -> Vec<Vec<Schedule>> {
     chains
 }
 
-/// The largest number of write sites of a schedule.
-const SITES: usize = 20;
-
-/// Returns a schedule with a crash before, and one after, the n-th write site, for each n and each scenario that can be chained.
-#[must_use]
-pub fn crashes_at_sites(seed: u64) -> Vec<Schedule> {
-    let mut schedules = Vec::new();
-    for scenario in SCENARIOS.iter().filter(|it| it.is_chained) {
-        for at in 0..SITES {
-            for class in [Class::F01, Class::F02] {
-                schedules.push(Schedule {
-                    scenario,
-                    seed: seed.wrapping_add(at as u64),
-                    processes: 1,
-                    permuted: usize::MAX,
-                    faults: vec![Fault {
-                        class,
-                        at,
-                        variant: 1,
-                    }],
-                });
-            }
-        }
-    }
-    schedules
-}
-
 impl Schedule {
     /// Returns the schedule of a seed: any scenario with the controllers of its chain, and up to four faults of any class.
     #[must_use]

@@ -135,6 +135,16 @@ fn restore_loses_the_requests_on_the_way() {
     }
 }
 
+/// A delete that had failed with its connection was retried on the restored objects, although their owner existed again.
+#[test]
+fn owner_is_read_again_before_a_delete_is_retried_on_a_restored_storage() {
+    for position in 66..76 {
+        let (pause, cut) = (format!("F24@{position}:2539"), format!("F31@{position}:7593"));
+        check(&schedule("gc-restore", 26_534_548, 1, &[&pause]));
+        check(&schedule("gc-restore", 86_909_125, 1, &[&cut]));
+    }
+}
+
 /// A new leader started its controllers after 30 s, although a cache had not caught up with the previous leader.
 #[test]
 fn controller_waits_until_its_caches_include_the_writes_of_the_previous_leader() {

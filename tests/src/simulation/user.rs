@@ -17,6 +17,8 @@ const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/coxswain";
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
+/// The time in which the API servers do not run while the storage is restored.
+const RESTORE: Duration = Duration::from_secs(10);
 
 /// Executes requests directly on the API, which never fail by a fault.
 pub struct User {
@@ -174,8 +176,12 @@ impl User {
         self.network().state().sandbox.export()
     }
 
-    /// Replaces all objects with those of a backup.
-    pub fn restore(&mut self, backup: &str) {
+    /// Replaces all objects with those of a backup. The API servers do not run meanwhile.
+    pub async fn restore(&mut self, backup: &str) {
+        self.network().state().disconnect();
+        let time = RESTORE + Duration::from_millis(1);
+        self.begin_outage(Some(Class::F12), Covers::All, Effect::Refuse(503), time);
+        self.wait(RESTORE).await;
         self.network().state().restore(backup);
     }
 

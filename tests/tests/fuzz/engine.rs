@@ -23,7 +23,7 @@ const SHRINK_MAX: usize = 1000;
 /// The longest time of one input on a busy machine. Only a backstop: the allocated bytes bound the work.
 const INPUT_TIMEOUT: Duration = Duration::from_mins(2);
 /// The number of bytes of a part in a report.
-const SHOWN: usize = 1500;
+const SHOWN: usize = 8000;
 
 /// The parts of an input, such as a request line and a body. Shrinking removes bytes of the parts.
 pub type Input = Vec<Vec<u8>>;

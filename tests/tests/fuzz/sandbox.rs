@@ -96,7 +96,7 @@ pub async fn send(service: &ApiService, call: Call<'_>) -> Result<Option<Answer>
     let mut bytes = Vec::new();
     for _ in 0..FRAMES_MAX {
         match body.frame().await {
-            Some(Ok(frame)) => bytes.extend(frame.into_data().unwrap_or_default()),
+            Some(Ok(frame)) => bytes.extend_from_slice(&frame.into_data().unwrap_or_default()),
             _ => break,
         }
     }

@@ -50,19 +50,23 @@ impl Leases {
         }
     }
 
-    /// The due time of a successor counts from the end of the leader.
+    /// The due time of a successor counts from the end of the leader, and from the start of the process that is left.
     pub(super) fn ended(&mut self, context: &Context, process: usize, at: Duration) {
-        let Some(rules) = context
-            .rules
-            .lease
-            .as_ref()
-            .filter(|_| self.holder == Some(process))
-        else {
+        let Some(rules) = context.rules.lease.as_ref() else {
+            return;
+        };
+        let from = if self.holder == Some(process) {
+            Some(at)
+        } else {
+            self.due
+                .map(|it| it.saturating_sub(successor(&context.rules, rules)))
+        };
+        let Some(from) = from else {
             return;
         };
         self.holder = None;
         let standby = standby(&context.requests, process);
-        self.due = standby.map(|(since, _)| at.max(since) + successor(&context.rules, rules));
+        self.due = standby.map(|(since, _)| from.max(since) + successor(&context.rules, rules));
         self.extend(&context.rules);
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::fault::Class;
 use super::super::record::{Commit, Fact};
-use super::{Content, Message, State};
+use super::{Content, Message, Open, State};
 
 /// The number of revisions by which a restore advances the storage.
 const BUMP: u64 = 1000;
@@ -17,8 +17,8 @@ const LEASES: &str = "leases.coordination.k8s.io";
 type Objects = BTreeMap<(String, String), String>;
 
 impl State {
-    /// Replaces all objects but the Leases with those of a backup: uids and resourceVersions are old, the revision is new. The API
-    /// servers do not run meanwhile, so the requests on the way are lost.
+    /// Replaces all objects but the Leases with those of a backup: uids and resourceVersions are old, the revision is new. Nothing
+    /// from before arrives afterwards.
     pub(in super::super) fn restore(&mut self, backup: &str) {
         let now: Value = serde_json::from_str(&self.sandbox.export()).unwrap_or_default();
         let mut backup: Value = serde_json::from_str(backup).unwrap_or_default();
@@ -27,7 +27,7 @@ impl State {
         backup["objects"][LEASES] = now["objects"][LEASES].clone();
         self.log(|| format!("the storage is restored at revision {revision}"));
         self.report(Class::F21);
-        self.lose_requests();
+        self.disconnect();
         if let Err(error) = self.sandbox.import(&backup.to_string()) {
             unreachable!("an exported snapshot is valid: {error}");
         }
@@ -43,13 +43,27 @@ impl State {
         }
     }
 
-    fn lose_requests(&mut self) {
-        let is_request = |it: &mut Message| matches!(it.content, Content::Request(_));
-        let lost: Vec<Message> = self.messages.extract_if(.., is_request).collect();
-        for message in lost {
-            if let Content::Request(wire) = message.content {
-                self.fail(*wire);
-            }
+    /// Ends all connections, as the end of the API servers does: the messages on the way are lost.
+    pub(in super::super) fn disconnect(&mut self) {
+        let is_lost = |it: &mut Message| matches!(it.content, Content::Request(_) | Content::Answer(..));
+        let messages: Vec<Message> = self.messages.extract_if(.., is_lost).collect();
+        // The process does not notice the end of a silent watch.
+        let is_silent = |it: &Open| matches!(it, Open::Stream(stream) if stream.is_silent);
+        let open: Vec<Open> = self
+            .open
+            .extract_if(.., |_, it| !is_silent(it))
+            .map(|it| it.1)
+            .collect();
+        let executions = open.into_iter().filter_map(|it| match it {
+            Open::Execution(wire, _) => Some(wire),
+            Open::Stream(_) => None,
+        });
+        let wires = messages.into_iter().filter_map(|it| match it.content {
+            Content::Request(wire) | Content::Answer(wire, _) => Some(wire),
+            _ => None,
+        });
+        for wire in wires.chain(executions).collect::<Vec<_>>() {
+            self.fail(*wire);
         }
     }
 

@@ -75,6 +75,9 @@ impl State {
     fn fault_of(&mut self, request: &Request) -> Option<Fault> {
         let number = self.counts.requests;
         self.counts.requests += 1;
+        if is_write(request) {
+            self.coverage.sent(request, number);
+        }
         let new_site = self.new_site(request);
         let at = self.faults.iter().position(|it| {
             let is_reached = match aim(*it) {

@@ -28,7 +28,7 @@ pub(super) struct Stream {
     sender: mpsc::UnboundedSender<io::Result<Bytes>>,
     late_until: Option<Instant>,
     /// Half-open: nothing arrives any more.
-    is_silent: bool,
+    pub(super) is_silent: bool,
     has_ended: bool,
 }
 

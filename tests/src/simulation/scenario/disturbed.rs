@@ -190,6 +190,6 @@ pub(super) async fn restore(user: &mut User) {
     user.delete(&format!("{SERVICES}/owner"), Policy::Background);
     user.pause(60).await;
     user.wait(Duration::from_secs(5)).await;
-    user.restore(&backup);
+    user.restore(&backup).await;
     user.wait(Duration::from_secs(30)).await;
 }

@@ -136,6 +136,27 @@ fn crash_without_a_new_leader_in_time_violates_l4() {
     assert_eq!(takeover(false, 5.0, false), ["L4"]);
 }
 
+/// The standby ends before it leads: the next process counts from its own start.
+#[test]
+fn end_of_the_standby_extends_the_time_of_the_next_process() {
+    for (seconds, expected) in [(5.0, vec![]), (8.0, vec!["L4"])] {
+        let mut story = election();
+        renew(&mut story, 0, "a");
+        story.start(1);
+        story.deliver(1, LEASE.0);
+        story.wait(60.0);
+        renew(&mut story, 0, "a");
+        story.end(0, false);
+        story.wait(4.0);
+        story.start(2);
+        story.wait(14.0);
+        story.end(1, false);
+        story.wait(seconds);
+        renew(&mut story, 2, "c");
+        assert_eq!(story.rest(), expected, "{seconds}");
+    }
+}
+
 #[test]
 fn release_without_a_new_leader_in_a_second_violates_l4() {
     assert!(takeover(true, 0.9, true).is_empty());
