@@ -12,7 +12,7 @@ use coxswain_manager::controller::Slot;
 use coxswain_manager::revived;
 
 use super::act::{self, Outcome};
-use super::breaker::Scope;
+use super::breaker::{Scope, is_unanswered};
 use super::graph::{Action, Decision, Lookup, Proof};
 use super::lookup;
 use super::queues::{DeleteItem, Next};
@@ -74,7 +74,9 @@ pub(super) async fn process(term: Arc<GcTerm>, item: DeleteItem, slot: Slot) -> 
         return Ok(Next::Done);
     }
     let sent = act::send(&term, &action, &client, &slot).await;
-    if sent.as_ref().is_err_and(ClientError::is_unknown_outcome) {
+    if let Err(error) = &sent
+        && (error.is_unknown_outcome() || is_unanswered(error))
+    {
         term.apply_all(|graph, _| graph.record_failure(&action.uid));
     }
     match sent? {

@@ -195,7 +195,7 @@ pub struct Graph {
     /// Cluster-scoped objects with a reference to a namespaced kind. The reference has no namespace, so its target is unknown.
     ambiguous: BTreeSet<Uid>,
     tombstones: Tombstones,
-    /// The objects whose last write has an unknown outcome, with the number of proofs of absence at that time.
+    /// The objects with a write that failed without a response of the storage, with the number of proofs of absence at that time.
     doubted: BTreeMap<Uid, u64>,
     /// Live reads of owners, and the end of their validity.
     answers: BTreeMap<Identity, (LiveState, Instant)>,

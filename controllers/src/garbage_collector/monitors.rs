@@ -75,8 +75,6 @@ struct Applied {
     synced: bool,
     /// Whether the kind was not served when its cache last changed.
     unserved: bool,
-    /// Whether the watch was open when the graph last reached the state of the cache.
-    connected: bool,
 }
 
 /// A kind whose cache has not synced.
@@ -236,7 +234,6 @@ impl Monitors {
                     epoch: self.epoch(resource),
                     synced: false,
                     unserved: false,
-                    connected: false,
                 }),
                 begun: AtomicU64::new(0),
                 done: watch::Sender::new(0),
@@ -254,8 +251,7 @@ impl Monitors {
         // Read before the changes: the objects of the first list are then among them, or were applied before.
         let synced = monitor.cache.is_synced();
         let mut applied = lock(&monitor.applied);
-        let status = monitor.cache.status();
-        let unserved = status.is_unavailable();
+        let unserved = monitor.cache.status().is_unavailable();
         if unserved && !applied.unserved {
             self.refresh.notify_one();
         }
@@ -286,13 +282,6 @@ impl Monitors {
                 Delta::Deleted { last } if distrusted => graph.observe_lost(kind, &last.metadata),
                 Delta::Deleted { last } => graph.observe_deleted(kind, &last.metadata),
             }));
-            // After the changes: the watch may have shown deletions before it failed.
-            if !more {
-                let was_connected = std::mem::replace(&mut applied.connected, status == Status::Synced);
-                if was_connected && !applied.connected {
-                    effects.push(graph.disconnected(kind));
-                }
-            }
             if synced && !more && !applied.synced {
                 effects.push(graph.synced(kind));
                 applied.synced = true;

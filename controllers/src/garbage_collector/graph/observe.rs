@@ -110,8 +110,7 @@ impl Graph {
         self.tombstones.proofs()
     }
 
-    /// The outcome of a write to an object is unknown. It may have taken long, and the storage may have been restored from a backup
-    /// since: before the next write, the owners of the object are proven absent again.
+    /// A write to an object has failed without a response of the storage, which may have been restored from a backup since: before the next write, the owners of the object are proven absent again.
     pub fn record_failure(&mut self, uid: &Uid) {
         if self.nodes.contains_key(uid) {
             self.doubted.insert(uid.clone(), self.tombstones.proofs());

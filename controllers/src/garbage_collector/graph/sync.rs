@@ -93,7 +93,9 @@ impl Graph {
         let mut effects = Effects::default();
         self.answers.clear();
         self.orphaned_owners = OrphanedOwners::default();
-        self.drop_tombstones(|_| true, &mut effects);
+        for (identity, dependents) in self.tombstones.clear() {
+            self.make_virtual(identity, dependents, &mut effects);
+        }
         for (uid, node) in &mut self.nodes {
             node.outdated = true;
             if std::mem::take(&mut node.deleted) {
@@ -101,22 +103,6 @@ impl Graph {
             }
         }
         effects
-    }
-
-    /// The watch of a kind has failed, and the storage may be restored from a backup before it continues. Owners of the kind that
-    /// were absent are read again before their dependents are deleted.
-    pub fn disconnected(&mut self, kind: &Kind) -> Effects {
-        let mut effects = Effects::default();
-        let is_of_kind =
-            |it: &Identity| it.kind == kind.kind && group(&it.api_version) == kind.resource.group;
-        self.drop_tombstones(is_of_kind, &mut effects);
-        effects
-    }
-
-    fn drop_tombstones(&mut self, is_dropped: impl Fn(&Identity) -> bool, effects: &mut Effects) {
-        for (identity, dependents) in self.tombstones.take(is_dropped) {
-            self.make_virtual(identity, dependents, effects);
-        }
     }
 
     /// An owner is no longer proven absent.

@@ -93,11 +93,9 @@ impl Tombstones {
         self.all.remove(identity).map(|it| it.dependents)
     }
 
-    /// Removes the identities that satisfy a condition, and returns them with their dependents.
-    pub(super) fn take(&mut self, is_taken: impl Fn(&Identity) -> bool) -> Vec<(Identity, BTreeSet<Uid>)> {
-        let taken = self.all.extract_if(.., |identity, _| is_taken(identity));
-        taken
-            .map(|(identity, held)| (identity, held.dependents))
-            .collect()
+    /// Removes all identities and returns them with their dependents.
+    pub(super) fn clear(&mut self) -> impl Iterator<Item = (Identity, BTreeSet<Uid>)> + use<> {
+        let held = std::mem::take(&mut self.all).into_iter();
+        held.map(|(identity, held)| (identity, held.dependents))
     }
 }
