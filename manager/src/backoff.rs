@@ -169,6 +169,16 @@ mod tests {
     }
 
     #[test]
+    fn backoff_is_healthy_when_the_time_to_reset_has_passed() {
+        let now = Clock::starting_at(Timestamp::UNIX_EPOCH).now();
+        let mut backoff = BACKOFF;
+        assert!(backoff.is_healthy(now));
+        let reset_at = now + backoff.next(now, &Rng::from_seed(1)) + HEALTHY;
+        assert!(!backoff.is_healthy(reset_at - Duration::from_nanos(1)));
+        assert!(backoff.is_healthy(reset_at));
+    }
+
+    #[test]
     fn delay_without_jitter_is_a_function_of_the_failures() {
         let backoff = Backoff::exponential(FIRST, CAP).factor(3);
         let delays = [0, 1, 2, 3, 4, u32::MAX].map(|failures| backoff.after(failures).as_millis());

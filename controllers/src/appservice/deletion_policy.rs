@@ -161,6 +161,7 @@ mod tests {
         assert_eq!(patched(&delete, &json!([theirs])), Some(json!([theirs, ours])));
         // A reference with a wrong field is corrected in place.
         for (field, value) in [
+            ("controller", None),
             ("blockOwnerDeletion", None),
             ("apiVersion", Some("appcontroller.k8s.io/v1")),
             ("name", Some("x")),

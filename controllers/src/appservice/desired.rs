@@ -252,6 +252,19 @@ mod tests {
     }
 
     #[test]
+    fn labels_of_a_child_name_its_appservice() {
+        let app = app(&json!({"deploymentName": "web"}));
+        let mut labels = deployment(&app)["metadata"]["labels"].clone();
+        let name = |labels: &Value| {
+            let labels: StringMap = serde_json::from_value(labels.clone()).expect("labels");
+            instance(&labels).cloned()
+        };
+        assert_eq!(name(&labels).as_deref(), Some("shop"));
+        labels.as_object_mut().expect("labels").remove(UID_LABEL);
+        assert_eq!(name(&labels), None, "not a child");
+    }
+
+    #[test]
     fn every_desired_field_is_in_the_hash() {
         let hash = |spec: &Value| deployment(&app(spec))["metadata"]["labels"][APPLIED_HASH_LABEL].clone();
         let base = json!({"deploymentName": "web"});

@@ -87,3 +87,63 @@ impl FieldConflict {
 fn hash(content: &Value) -> Hash {
     Hash::of(&Canonical::of(&content.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use coxswain_manager::env::Clock;
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    #[test]
+    fn repeated_write_of_the_same_content_is_delayed() {
+        let now = Clock::starting_at(Timestamp::UNIX_EPOCH).now();
+        let (one, two) = (json!({"replicas": 1}), json!({"replicas": 2}));
+        let mut history = History::default();
+        for _ in 0..3 {
+            assert_eq!(
+                history.write_delay(WriteTarget::Deployment, &one, now),
+                Duration::ZERO
+            );
+            history.record_write(WriteTarget::Deployment, &one, now);
+        }
+        assert!(!history.write_delay(WriteTarget::Deployment, &one, now).is_zero());
+        for (target, content) in [(WriteTarget::Deployment, &two), (WriteTarget::Service, &one)] {
+            assert_eq!(
+                history.write_delay(target, content, now),
+                Duration::ZERO,
+                "{target:?} {content}"
+            );
+        }
+    }
+
+    #[test]
+    fn conflict_holds_for_the_same_apply_until_its_retry() {
+        let child = |generation: i64| Meta {
+            generation,
+            ..Meta::default()
+        };
+        let (one, two) = (json!({"replicas": 1}), json!({"replicas": 2}));
+        let start = Clock::starting_at(Timestamp::UNIX_EPOCH).now();
+        let at = |second| start + Duration::from_secs(second);
+        let mut history = History::default();
+        let conflict = FieldConflict::new(&one, &child(5), at(10), "conflict".to_owned());
+        history.record_conflict(WriteTarget::Deployment, conflict);
+        for (target, desired, generation, second, expected) in [
+            (WriteTarget::Deployment, &one, 5, 9, Some("conflict")),
+            (WriteTarget::Deployment, &one, 5, 10, None),
+            (WriteTarget::Deployment, &one, 5, 11, None),
+            (WriteTarget::Deployment, &two, 5, 9, None),
+            (WriteTarget::Deployment, &one, 6, 9, None),
+            (WriteTarget::Service, &one, 5, 9, None),
+        ] {
+            let conflict = history.conflict(target, desired, &child(generation), at(second));
+            assert_eq!(
+                conflict.map(|it| it.message).as_deref(),
+                expected,
+                "{target:?} {desired}, generation {generation}, second {second}"
+            );
+        }
+    }
+}

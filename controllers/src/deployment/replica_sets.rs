@@ -290,6 +290,18 @@ mod tests {
     }
 
     #[test]
+    fn set_annotated_with_the_template_is_new_under_any_name() {
+        let annotated = |image: &str| {
+            let mut it = (*set("web-x", "one-and-a-sidecar", "2026-01-01T00:00:00Z")).clone();
+            let sent = revision::template_changed(&deployment(image, None).template().text);
+            it.annotations = [(annotations::TEMPLATE_CHANGED, &*sent)].into_iter().collect();
+            new(&deployment("one", None), &[Arc::new(it)])
+        };
+        assert_eq!(annotated("one").as_deref(), Some("web-x"));
+        assert_eq!(annotated("two"), None);
+    }
+
+    #[test]
     fn set_with_colliding_hash_is_old() {
         let template = Canonical::of(&json!({"spec": {"image": "one"}}).to_string());
         for count in [None, Some(0), Some(2)] {
@@ -299,6 +311,15 @@ mod tests {
             );
         }
         assert!(!is_named_by(&name("one", Some(3)), "web", &template, Some(2)));
+        // Of the earlier counts, only the last 100 are tried.
+        for (count, expected) in [(49, false), (50, true), (150, true), (151, false)] {
+            let name = name("one", Some(count));
+            assert_eq!(
+                is_named_by(&name, "web", &template, Some(150)),
+                expected,
+                "{count}"
+            );
+        }
         assert!(!is_named_by(
             &name("one", Some(i64::MAX - 1)),
             "web",

@@ -219,5 +219,27 @@ mod tests {
             Some("3")
         );
         assert_eq!(super::history(None, &one), None);
+        let full = one[..HISTORY_BYTES_MAX - 2].into();
+        let history = super::history(Some(&full), "3").expect("a history");
+        assert_eq!(history.len(), HISTORY_BYTES_MAX);
+        assert_eq!(
+            super::history(Some(&Text::default()), "3").as_deref(),
+            Some("3"),
+            "an empty history"
+        );
+    }
+
+    #[test]
+    fn large_template_is_not_stored() {
+        let stored = |bytes: usize| {
+            let around = r#"{"spec":{"image":""}}"#.len();
+            let image = "x".repeat(bytes - around);
+            let template = format!(r#"{{"spec":{{"image":"{image}"}}}}"#);
+            (template_changed(&template), template)
+        };
+        let (text, template) = stored(TEMPLATE_BYTES_MAX);
+        assert_eq!(*text, *template);
+        let (text, _) = stored(TEMPLATE_BYTES_MAX + 1);
+        assert_eq!(&*text, "true");
     }
 }

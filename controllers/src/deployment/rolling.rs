@@ -93,7 +93,26 @@ mod tests {
         assert_eq!(sizes(Some((5, 3)), &[(8, 8)], 0), [5, 5]);
         assert_eq!(sizes(Some((10, 10)), &[(3, 3)], 0), [10, 0]);
         assert_eq!(sizes(Some((12, 12)), &[], 0), [10]);
+        assert_eq!(sizes(Some((8, 8)), &[], 0), [10], "maxSurge is not used");
         assert_eq!(sizes(None, &[(10, 10)], 3), [8], "a new one is created");
+    }
+
+    #[test]
+    fn set_that_keeps_its_size_keeps_its_annotations() {
+        let bounds = Bounds {
+            replicas: 10,
+            surge: 3,
+            unavailable: 2,
+            rolling: true,
+        };
+        for (new, old) in [(set(5, 0), vec![set(8, 8)]), (set(10, 10), vec![])] {
+            let mut sets = ReplicaSets { new: Some(new), old };
+            step(&mut sets, &bounds, 0);
+            for set in sets.all() {
+                assert_eq!(set.replicas, set.object.replicas());
+                assert!(set.annotations.is_empty(), "{set:?}");
+            }
+        }
     }
 
     #[test]

@@ -194,3 +194,42 @@ impl Object for Pod {
             + size_of_val(&*status.container_statuses)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use serde_json::{Value, json};
+
+    fn pod(json: Value) -> Pod {
+        serde_json::from_value(json).expect("a pod")
+    }
+
+    #[test]
+    fn bytes_include_the_entries_of_all_lists() {
+        let empty = pod(json!({})).bytes();
+        let (container, status) = (size_of::<Container>(), size_of::<ContainerStatus>());
+        for (json, bytes) in [
+            (json!({"metadata": {"name": "abc"}}), 3),
+            (json!({"spec": {"initContainers": [{}]}}), container),
+            (json!({"spec": {"containers": [{}, {}]}}), 2 * container),
+            (json!({"status": {"conditions": [{}]}}), size_of::<Condition>()),
+            (json!({"status": {"initContainerStatuses": [{}]}}), status),
+            (json!({"status": {"containerStatuses": [{}]}}), status),
+        ] {
+            assert_eq!(pod(json.clone()).bytes(), empty + bytes, "{json}");
+        }
+    }
+
+    #[test]
+    fn repeated_strings_are_shared() {
+        let mut interner = Interner::default();
+        let [a, b] = [(); 2].map(|()| {
+            let mut pod = pod(json!({"spec": {"nodeName": "node", "containers": [{"image": "app:1"}]}}));
+            pod.intern(&mut interner);
+            pod
+        });
+        assert!(a.spec.node_name.shares(&b.spec.node_name));
+        assert!(a.spec.containers[0].image.shares(&b.spec.containers[0].image));
+    }
+}

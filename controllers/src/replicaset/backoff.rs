@@ -243,6 +243,7 @@ mod tests {
         it.finish(0..30, now);
         assert_eq!(it.allow(50, now), 20 + 10);
         assert_eq!(it.record_creates(names(50..80), 50, now), Some(TOKEN_INTERVAL));
+        assert_eq!(it.charged, 20);
         assert_eq!(it.allow(20, now), 0);
         assert_eq!(it.allow(20, now + TOKEN_INTERVAL), 1);
     }
@@ -258,6 +259,18 @@ mod tests {
         it.finish(0..50, now);
         assert_eq!(it.allow(50, now), 10);
         assert_eq!(it.record_creates(Vec::new(), 50, now), None, "the bucket is full");
+    }
+
+    #[test]
+    fn next_token_is_waited_for_if_tokens_do_not_suffice() {
+        // Five of the pods are replaced; the other creates fail.
+        for (finished, created, wait) in [(20, 5, Some(TOKEN_INTERVAL)), (10, 5, None)] {
+            let (mut it, now) = full();
+            it.finish(0..finished, now);
+            let names = names(finished..finished + created);
+            assert_eq!(it.record_creates(names, finished, now), wait, "{finished}");
+            assert_eq!(it.allow(finished - created, now), 5);
+        }
     }
 
     #[test]
@@ -337,6 +350,19 @@ mod tests {
             Timestamp::UNIX_EPOCH,
         );
         it.observe(&[], &[], &pending, now + SHORT_LIFETIME, Timestamp::UNIX_EPOCH);
+        assert_eq!(it.charged, 2);
+    }
+
+    #[test]
+    fn observed_pod_is_charged_if_it_is_gone_before_it_became_ready() {
+        let (mut it, now) = full();
+        it.record_creates(names(0..2), 2, now);
+        let pending = BTreeSet::from([name(1)]);
+        it.observe(&[], &pods(0..1), &pending, now, Timestamp::UNIX_EPOCH);
+        assert_eq!(it.charged, 0, "one is active, one is pending");
+        it.observe(&[], &[], &pending, now, Timestamp::UNIX_EPOCH);
+        assert_eq!(it.charged, 1);
+        it.observe(&[], &[], &BTreeSet::new(), now, Timestamp::UNIX_EPOCH);
         assert_eq!(it.charged, 2);
     }
 }

@@ -258,6 +258,37 @@ mod tests {
     }
 
     #[test]
+    fn bytes_include_annotations_selector_and_template() {
+        let empty = of(r#"{"spec":{"template":null}}"#);
+        let text = empty.template().text.len();
+        for (json, bytes) in [
+            (r#"{"metadata":{"name":"abc"}}"#, 3),
+            (r#"{"metadata":{"annotations":{"a":"12345"}}}"#, 5),
+            (
+                r#"{"spec":{"selector":{"matchLabels":{"a":"b"}}}}"#,
+                r#"{"matchLabels":{"a":"b"}}"#.len() - "null".len(),
+            ),
+            (
+                r#"{"spec":{"template":{"metadata":{}}}}"#,
+                r#"{"metadata":{}}"#.len() - text,
+            ),
+        ] {
+            assert_eq!(of(json).bytes(), empty.bytes() + bytes, "{json}");
+        }
+    }
+
+    #[test]
+    fn repeated_strings_are_shared() {
+        let mut interner = Interner::default();
+        let [a, b] = [(); 2].map(|()| {
+            let mut it = of(r#"{"spec":{"strategy":{"type":"Recreate"}}}"#);
+            it.intern(&mut interner);
+            it
+        });
+        assert!(a.strategy().type_.shares(&b.strategy().type_));
+    }
+
+    #[test]
     fn missing_and_unlimited_values_are_none() {
         for spec in [
             "null",

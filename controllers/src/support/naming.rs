@@ -59,6 +59,7 @@ mod tests {
             assert!(is_made_of(&base, &name));
         }
         assert_eq!(base("web"), "web-");
+        assert_eq!(base(&"a".repeat(253)), "a".repeat(58));
         assert_ne!(name("web-", &rng), name("web-", &rng));
         for other in [
             "web-",

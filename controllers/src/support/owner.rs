@@ -216,4 +216,39 @@ mod tests {
         );
         assert_eq!(super::tests::owner("{}").replicas(), 1);
     }
+
+    #[test]
+    fn manager_is_the_controller_of_the_owner() {
+        let references = r#"[{"uid":"a"},{"uid":"b","controller":true}]"#;
+        let owned = owner(&format!(r#"{{"metadata":{{"ownerReferences":{references}}}}}"#));
+        assert_eq!(owned.manager(), Some(&Uid::from("b")));
+        assert_eq!(owner("{}").manager(), None);
+    }
+
+    #[test]
+    fn bytes_include_annotations_and_template() {
+        let empty = owner("{}");
+        let text = empty.template().text.len();
+        for (json, bytes) in [
+            (r#"{"metadata":{"name":"abc"}}"#, 3),
+            (r#"{"metadata":{"annotations":{"a":"12345"}}}"#, 5),
+            (
+                r#"{"spec":{"template":{"metadata":{}}}}"#,
+                r#"{"metadata":{}}"#.len() - text,
+            ),
+        ] {
+            assert_eq!(owner(json).bytes(), empty.bytes() + bytes, "{json}");
+        }
+    }
+
+    #[test]
+    fn repeated_strings_are_shared() {
+        let mut interner = Interner::default();
+        let [a, b] = [(); 2].map(|()| {
+            let mut it = owner(r#"{"metadata":{"namespace":"default"}}"#);
+            it.intern(&mut interner);
+            it
+        });
+        assert!(a.metadata.namespace.shares(&b.metadata.namespace));
+    }
 }

@@ -286,6 +286,34 @@ mod tests {
         let left = |seconds| pod.available_in(seconds, now).map(|it| it.as_secs());
         assert_eq!((left(0), left(4), left(10)), (Some(0), Some(0), Some(6)));
         assert_eq!(Pod::default().available_in(0, now), None);
+        let untimed = Pod {
+            ready: Ready::Since(None),
+            ..Pod::default()
+        };
+        assert_eq!(untimed.available_in(0, now), Some(SignedDuration::ZERO));
+        assert_eq!(untimed.available_in(1, now), None);
+        for (text, phase) in [
+            ("Unknown", Phase::Unknown),
+            ("Pending", Phase::Pending),
+            ("", Phase::Pending),
+        ] {
+            let pod: Pod = serde_json::from_value(json!({"status": {"phase": text}})).expect("a pod");
+            assert_eq!(pod.phase, phase, "{text}");
+        }
+    }
+
+    #[test]
+    fn repeated_strings_are_shared() {
+        let mut interner = Interner::default();
+        let [a, b] = [(); 2].map(|()| {
+            let mut pod = Pod {
+                node: "node".into(),
+                ..Pod::default()
+            };
+            pod.intern(&mut interner);
+            pod
+        });
+        assert!(a.node.shares(&b.node));
     }
 
     #[test]
@@ -324,12 +352,17 @@ mod tests {
                 [true, false],
             ),
             (
+                json!({"phase": "Failed", "startTime": text(90), "conditions": ready}),
+                [false; 2],
+            ),
+            (
                 json!({"phase": "Failed", "startTime": text(4000), "conditions": ready}),
                 [false; 2],
             ),
             (json!({"phase": "Failed", "conditions": ready}), [false; 2]),
             // No Ready condition.
             (json!({"phase": "Failed", "startTime": text(0)}), [false, true]),
+            (json!({"phase": "Failed", "startTime": text(90)}), [false, true]),
             (json!({"phase": "Failed", "startTime": text(95)}), [true; 2]),
             (json!({"phase": "Failed", "startTime": text(4000)}), [true; 2]),
             (json!({"phase": "Failed"}), [true; 2]),

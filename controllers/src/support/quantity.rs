@@ -75,18 +75,27 @@ mod tests {
             ("1Gi", "1024Mi"),
             ("1Gi", "1073741824"),
             ("1G", "1000M"),
+            ("1T", "1000G"),
+            ("1P", "1000T"),
+            ("1E", "1000P"),
+            ("1Ki", "1024"),
+            ("1Ti", "1024Gi"),
+            ("1Pi", "1024Ti"),
+            ("1Ei", "1024Pi"),
             ("1e3", "1k"),
             ("1E3", "1k"),
             ("0", "0m"),
             ("-1", "-1000m"),
             ("+2", "2"),
             ("100n", "0.1u"),
+            ("20e-10", "2n"),
         ] {
             assert!(billionths(a).is_some(), "{a}");
             assert_eq!(billionths(a), billionths(b), "{a} {b}");
         }
         assert_ne!(billionths("1G"), billionths("1Gi"));
         assert_ne!(billionths("1"), billionths("1m"));
+        assert_eq!(billionths("-2n"), Some(-2));
     }
 
     #[test]

@@ -277,11 +277,32 @@ mod tests {
         assert_eq!(released.transitions(), 7);
         assert_eq!(released.lease_duration(), Some(Duration::from_secs(1)));
         assert_eq!(released.written_versions(), Some(versions));
+        assert_eq!(
+            lease["metadata"]["annotations"],
+            json!({
+                "x/released-by": r#"{"identity":"a","transitions":7}"#,
+                "x/written-versions": r#"{"pods":"12"}"#,
+            })
+        );
         lease["spec"]["leaseTransitions"] = json!(8);
         assert_eq!(Record::new(lease.clone()).released_by(), None, "of another term");
         lease["spec"]["leaseTransitions"] = json!(7);
         lease["spec"]["holderIdentity"] = json!("b");
         assert_eq!(Record::new(lease).released_by(), None, "acquired since");
+    }
+
+    #[test]
+    fn lease_without_holder_and_times_was_never_held() {
+        for (spec, expected) in [
+            (json!({}), true),
+            (json!({"holderIdentity": "", "acquireTime": null}), true),
+            (json!({"holderIdentity": "a"}), false),
+            (json!({"acquireTime": "2026-01-02T03:04:05.000000Z"}), false),
+            (json!({"renewTime": "2026-01-02T03:04:05.000000Z"}), false),
+        ] {
+            let record = Record::new(json!({"spec": spec}));
+            assert_eq!(record.was_never_held(), expected, "{spec}");
+        }
     }
 
     #[test]

@@ -278,8 +278,27 @@ mod tests {
         let mut kept = meta.clone();
         kept.keep_annotations(&["keep", "other"]);
         assert_eq!(kept.annotations, [("keep", "x")].into_iter().collect());
+        let mut all = meta.clone();
+        all.keep_annotations(&["*"]);
+        assert_eq!(all.annotations, meta.annotations);
         let twice: StringMap = [("a", "1"), ("a", "2")].into_iter().collect();
         assert_eq!(twice.get("a").map(|v| &**v), Some("2"));
+    }
+
+    #[test]
+    fn heap_bytes_count_strings_that_are_not_interned() {
+        let counts = 2 * size_of::<usize>();
+        for (json, bytes) in [
+            ("{}", 0),
+            (r#"{"name":"abc"}"#, 3),
+            (r#"{"uid":"not-a-uuid"}"#, 10),
+            (r#"{"uid":"11111111-2222-3333-4444-555555555555"}"#, 0),
+            (r#"{"annotations":{"a":"12345"}}"#, size_of::<(Text, Text)>() + 5),
+            (r#"{"finalizers":["a","b"]}"#, 2 * size_of::<Text>()),
+            (r#"{"namespace":"default","labels":{"a":"b"}}"#, 0),
+        ] {
+            assert_eq!(meta(json).heap_bytes(), counts + bytes, "{json}");
+        }
     }
 
     #[test]

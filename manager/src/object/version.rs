@@ -139,7 +139,10 @@ mod tests {
             }
         }
         for odd in ["", "0", "01", "a", "-1", "1.0"] {
-            assert_eq!(Version::from(odd).partial_cmp(&Version::from("5")), None, "{odd}");
+            for number in ["5", "18446744073709551616"].map(Version::from) {
+                assert_eq!(Version::from(odd).partial_cmp(&number), None, "{odd}");
+                assert_eq!(number.partial_cmp(&Version::from(odd)), None, "{odd}");
+            }
             assert!(!Version::from(odd).has_reached(&Version::from("5")), "{odd}");
             assert!(!Version::from("5").has_reached(&Version::from(odd)), "{odd}");
             assert_eq!(Version::from(odd).to_string(), odd);

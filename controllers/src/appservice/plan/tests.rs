@@ -207,8 +207,14 @@ fn adoptable_children_are_applied_and_never_deleted() {
         ChildAction::Apply(Arc::clone(&deployment), desired::deployment(&with))
     );
     assert!(matches!(plan.service, ChildAction::Apply(_, _)));
-    let plan = planned(&without, &[deployment], Some(&service));
+    let plan = planned(&without, &[Arc::clone(&deployment)], Some(&service));
     assert_eq!(plan.service, ChildAction::None);
+    let plan = planned(&web(&json!({"replicas": -1})), &[deployment], None);
+    assert_eq!(
+        plan.deployment,
+        ChildAction::None,
+        "an invalid spec does not adopt"
+    );
 }
 
 fn named(name: &str, change: impl FnOnce(&mut Value)) -> Arc<Deployment> {

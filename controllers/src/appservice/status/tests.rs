@@ -68,6 +68,13 @@ fn appservice_is_ready_when_all_replicas_are_updated_and_available() {
             "{counts:?}"
         );
         assert_eq!(status.available_replicas, Some(counts[3]));
+        let message = &conditions::find(&status.conditions, READY)
+            .expect("a condition")
+            .message;
+        let [_, updated, _, available] = counts;
+        let expected =
+            format!("Deployment \"web\" has {updated} of 2 updated and {available} of 2 available replicas.");
+        assert_eq!(*message, *expected);
     }
     let mut behind = deployment([2, 2, 2, 2], &json!([]));
     behind.metadata.generation = 2;
@@ -101,6 +108,7 @@ fn unchanged_status_is_not_patched() {
         ),
         (&json!(3), Some(3))
     );
+    assert_eq!(written["selector"], json!(desired::selector_text(&first)));
     let second = app(written);
     let later = now() + jiff::SignedDuration::from_secs(60);
     assert_eq!(
@@ -136,6 +144,17 @@ fn stall_is_in_all_conditions_and_one_event() {
     let expected = [Truth::False, Truth::False, Truth::True].map(|it| (it, reason.clone()));
     assert_eq!(reported(&status), expected);
     assert_eq!(status.new_stall(&first, &observed), Some(&stall));
+    let silent = Observed {
+        stalls: vec![Stall {
+            emit_event: false,
+            ..stall.clone()
+        }],
+        ..Observed::default()
+    };
+    assert_eq!(
+        Status::of(&first, &silent, now()).new_stall(&first, &silent),
+        None
+    );
     let patch = status.patch(&first, &first.metadata).expect("a patch");
     let second = app(&patch["status"]);
     let again = Status::of(&second, &observed, now());

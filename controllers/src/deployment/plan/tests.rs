@@ -130,6 +130,34 @@ fn revision_history_limit_is_enforced() {
 }
 
 #[test]
+fn old_sets_are_deleted_only_by_a_step_without_other_changes() {
+    let mut simulation = settled(&json!({"replicas": 2}));
+    for next in ["two", "three"] {
+        simulation.update(&image(next));
+        assert!(simulation.settle(|_| {}));
+    }
+    simulation.update(&json!({"revisionHistoryLimit": 0}));
+    simulation.deployment["status"]["observedGeneration"] =
+        simulation.deployment["metadata"]["generation"].clone();
+    let deleted = |simulation: &Simulation| simulation.plan().delete.len();
+    assert_eq!(deleted(&simulation), 2);
+    let mut scaled_by_a_user = simulation.clone();
+    let old = scaled_by_a_user.name_of("two");
+    scaled_by_a_user.sets.get_mut(&old).expect("a ReplicaSet")["spec"]["replicas"] = json!(1);
+    assert_eq!(deleted(&scaled_by_a_user), 0);
+    let mut scaled = simulation.clone();
+    scaled.update(&json!({"replicas": 3}));
+    assert_eq!(deleted(&scaled), 0);
+    let mut unavailable = simulation.clone();
+    unavailable.deployment["status"]["availableReplicas"] = json!(1);
+    assert_eq!(deleted(&unavailable), 0);
+    simulation.update(&json!({"paused": true}));
+    assert_eq!(deleted(&simulation), 2);
+    simulation.deployment["metadata"]["annotations"][ROLLBACK_TO] = json!("0");
+    assert_eq!(deleted(&simulation), 0, "the rollback needs them");
+}
+
+#[test]
 fn paused_deployment_is_scaled_but_not_rolled_out() {
     let mut simulation = settled(&json!({"replicas": 4}));
     simulation.update(&json!({"paused": true, "replicas": 6, "template": {"spec": {"image": "two"}}}));
@@ -246,6 +274,19 @@ fn recreate_waits_until_the_old_set_observed_its_size() {
     simulation.step(|_| {});
     assert_eq!(simulation.sets.len(), 1);
     simulation.sync_set(&old);
+    // The status still counts a pod that the cache of pods no longer has.
+    simulation.sets.get_mut(&old).expect("a ReplicaSet")["status"]["replicas"] = json!(1);
+    simulation.step(|_| {});
+    assert_eq!(simulation.sets.len(), 1);
+    simulation.sync_set(&old);
     simulation.step(|_| {});
     assert_eq!(simulation.sets.len(), 2);
+}
+
+#[test]
+fn recreate_does_not_write_a_set_of_the_desired_size() {
+    let mut simulation = settled(&json!({"replicas": 3}));
+    simulation.update(&json!({"strategy": {"type": "Recreate", "rollingUpdate": null}}));
+    let plan = simulation.plan();
+    assert!(plan.sets.all().all(|it| it.patch().is_none()), "{plan:?}");
 }

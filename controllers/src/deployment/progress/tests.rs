@@ -33,6 +33,10 @@ fn stalled_rollout_exceeds_the_deadline_once_and_can_still_complete() {
     );
     simulation.second += 60;
     assert_eq!(simulation.step(|_| {}), 0, "not yet");
+    assert_eq!(
+        next_check(&deployment, &deployment.status, simulation.now()),
+        Some(Duration::from_secs(1))
+    );
     simulation.second += 1;
     assert_eq!(simulation.step(|_| {}), 1);
     assert_eq!(
@@ -58,7 +62,11 @@ fn stalled_rollout_exceeds_the_deadline_once_and_can_still_complete() {
     assert_eq!(reason(&simulation), NEW_SET_AVAILABLE);
     // A pod that fails after the rollout does not start another one.
     simulation.set_availability(&name, false);
+    simulation.set_availability(&name, false);
     simulation.second += 6000;
+    simulation.step(|_| {});
+    assert_eq!(reason(&simulation), NEW_SET_AVAILABLE);
+    simulation.set_availability(&name, true);
     simulation.step(|_| {});
     assert_eq!(reason(&simulation), NEW_SET_AVAILABLE);
     let deployment = simulation.deployment();
@@ -66,6 +74,20 @@ fn stalled_rollout_exceeds_the_deadline_once_and_can_still_complete() {
         next_check(&deployment, &deployment.status, simulation.now()),
         None
     );
+}
+
+#[test]
+fn deadline_of_the_completed_rollout_does_not_apply_to_the_next_one() {
+    let mut simulation = Simulation::new(&json!({"replicas": 3, "progressDeadlineSeconds": 60}));
+    for image in ["one", "two"] {
+        simulation.update(&json!({"template": {"spec": {"image": image}}}));
+        assert!(simulation.settle(|_| {}));
+    }
+    simulation.second += 6000;
+    // Its ReplicaSet exists, so no creation is reported.
+    simulation.update(&json!({"template": {"spec": {"image": "one"}}}));
+    simulation.step(|_| {});
+    assert_eq!(reason(&simulation), NEW_SET_AVAILABLE);
 }
 
 #[test]

@@ -46,6 +46,9 @@ fn scaling_keeps_the_proportion_of_a_rollout() {
         &thirty
     ));
     assert_eq!(sizes(Some(new), vec![old], &thirty), [13, 20]);
+    // The proportion is relative to the bounds of the last scaling, not to the present number of pods.
+    let (old, new) = (set("a", 8, 8, (10, 13)), set("bb", 2, 0, (10, 13)));
+    assert_eq!(sizes(Some(new), vec![old], &thirty), [5, 28]);
 }
 
 #[test]
@@ -62,6 +65,7 @@ fn largest_set_gets_the_rounding_remainder() {
     assert_eq!(all(14), [4, 4, 6]);
     assert_eq!(all(5).iter().sum::<i64>(), 5);
     assert_eq!(all(0), [0, 0, 0]);
+    assert_eq!(sizes(None, sets(), &bounds(0, 2, 0)), [0, 0, 0]);
 }
 
 #[test]
@@ -75,6 +79,19 @@ fn missing_annotation_falls_back_to_status_replicas() {
         sizes(Some(bare("bb", 2)), vec![bare("a", 4)], &bounds(10, 2, 0)),
         [4, 8]
     );
+    let (new, old) = (set("bb", 2, 2, (0, 0)), set("a", 4, 4, (0, 0)));
+    assert_eq!(
+        sizes(Some(new), vec![old], &bounds(10, 2, 0)),
+        [4, 8],
+        "0 is not valid"
+    );
+    let mut unobserved = ReplicaSets {
+        new: Some(bare("bb", 2)),
+        old: vec![bare("a", 4)],
+    };
+    sync(&mut unobserved, &bounds(10, 2, 0), 0);
+    let sizes: Vec<i64> = unobserved.all().map(|it| it.replicas).collect();
+    assert_eq!(sizes, [2, 10], "without a proportion the largest grows");
 }
 
 #[test]
@@ -90,6 +107,17 @@ fn scale_down_removes_unavailable_pods_first() {
     let old = set("a", 8, 8, (10, 13));
     let new = set("bb", 5, 0, (10, 13));
     assert_eq!(sizes(Some(new), vec![old], &bounds(5, 2, 0)), [2, 5]);
+    // Of several sets, no more pods are spared than necessary.
+    for (pods, replicas, expected) in [
+        ([(10, 0), (5, 5), (5, 5)], 10, [1, 4, 5]),
+        ([(2, 0), (2, 0), (2, 2)], 3, [0, 1, 2]),
+    ] {
+        let total = pods.iter().map(|(size, _)| size).sum();
+        let sets = ["a", "bb", "ccc"].into_iter().zip(pods);
+        let sets = sets.map(|(name, (size, available))| set(name, size, available, (total, total)));
+        let sizes = sizes(None, sets.collect(), &bounds(replicas, 0, 1));
+        assert_eq!(sizes, expected, "{pods:?}");
+    }
 }
 
 #[test]
@@ -109,6 +137,11 @@ fn only_active_set_gets_all_replicas() {
     );
     let none: Vec<PlannedReplicaSet> = vec![set("a", 0, 0, (0, 0)), set("bb", 0, 0, (0, 0))];
     assert_eq!(sizes(None, none, &six), [0, 6], "the newest");
+    assert_eq!(
+        sizes(Some(set("a", 3, 3, (6, 8))), vec![], &six),
+        [6],
+        "another client changed the size"
+    );
     assert_eq!(sizes(None, vec![], &six), [0; 0]);
 }
 
@@ -132,6 +165,19 @@ fn saturated_new_set_scales_old_sets_to_zero() {
         sizes(Some(new), vec![set("bb", 3, 3, (5, 8))], &bounds(6, 2, 1)),
         [6, 0]
     );
+}
+
+#[test]
+fn old_sets_keep_pods_until_the_new_set_is_saturated() {
+    for new in [
+        set("a", 6, 5, (6, 8)),
+        set("a", 6, 6, (5, 8)),
+        set("a", 7, 6, (6, 8)),
+    ] {
+        let old = set("bb", 3, 3, (5, 8));
+        let sizes = sizes(Some(new), vec![old], &bounds(6, 2, 1));
+        assert_eq!(sizes, [5, 3]);
+    }
 }
 
 #[test]

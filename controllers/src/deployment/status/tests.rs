@@ -143,3 +143,24 @@ fn digest_counts_terminating_pods() {
     };
     assert_ne!(status.digest(None), ended.digest(None));
 }
+
+#[test]
+fn digest_ignores_times_and_conditions_of_other_clients() {
+    let condition = |type_: &str, reason: &str, day: u32| {
+        let time = format!("2026-01-0{day}T00:00:00Z");
+        json!({"type": type_, "status": "True", "reason": reason, "message": "m",
+               "lastUpdateTime": time, "lastTransitionTime": time})
+    };
+    let digest = |conditions: &[Value]| deployment(&json!({"conditions": conditions})).status.digest(None);
+    let theirs = condition("Theirs", "R", 1);
+    for type_ in [AVAILABLE, PROGRESSING, REPLICA_FAILURE] {
+        let ours = digest(&[condition(type_, "A", 1)]);
+        assert_eq!(
+            ours,
+            digest(&[theirs.clone(), condition(type_, "A", 2)]),
+            "{type_}"
+        );
+        assert_ne!(ours, digest(&[condition(type_, "B", 1)]), "{type_}");
+        assert_ne!(ours, digest(&[]), "{type_}");
+    }
+}

@@ -126,13 +126,18 @@ fn container_states_match_the_table() {
 fn pod_with_fail_annotation_fails() {
     let fails = |value: &str| {
         json!({"metadata": {"annotations": {FAIL: value}},
-        "spec": {"initContainers": [{"name": "i", "image": "x"}]}})
+        "spec": {"initContainers": [{"name": "i", "image": "x"},
+                                    {"name": "s", "image": "x", "restartPolicy": "Always"}]}})
     };
     let failed = status(&pod(&fails("true")));
     assert_eq!(failed["phase"], "Failed");
     assert_eq!(
         containers(&failed, "containerStatuses"),
         ["main: terminated Error"]
+    );
+    assert_eq!(
+        containers(&failed, "initContainerStatuses"),
+        ["i: terminated Completed, ready", "s: terminated Error"]
     );
     assert_eq!(
         failed["containerStatuses"][0]["state"]["terminated"]["exitCode"],

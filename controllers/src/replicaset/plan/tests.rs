@@ -213,6 +213,10 @@ fn names_of_earlier_attempts_are_used_first_and_surplus_ones_are_abandoned() {
     let scale = scale_of(&snapshot);
     assert_eq!((scale.create, scale.abandon), (vec![], vec!["d".into()]));
     assert_eq!((scale.missing, scale.wake_up), (3, Some(Duration::from_secs(7))));
+    let active = ["a", "b", "c"].map(|name| pod(name, "u", "web", "Running", false));
+    snapshot.claims.active = active.to_vec();
+    let scale = scale_of(&snapshot);
+    assert_eq!((scale.missing, scale.wake_up), (0, None));
 }
 
 /// A server, a cache that lags behind it, and a controller that loses answers.

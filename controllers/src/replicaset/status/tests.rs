@@ -84,6 +84,24 @@ fn counters_count_pods_by_state() {
 }
 
 #[test]
+fn pod_that_is_ready_since_an_unknown_time_is_checked_after_min_ready_seconds() {
+    let next = |pod: Arc<Pod>| {
+        let claims = Claims {
+            active: vec![pod],
+            ..Claims::default()
+        };
+        next_available(&owner(&json!({})), &claims, now())
+    };
+    let labels = json!({"app": "web"});
+    let mut untimed = pod(&labels, None);
+    Arc::make_mut(&mut untimed).ready = crate::support::pod::Ready::Since(None);
+    assert_eq!(next(untimed), Some(Duration::from_secs(10)));
+    assert_eq!(next(pod(&labels, None)), None, "not ready");
+    let available = pod(&labels, Some("2027-01-01T00:00:50Z"));
+    assert_eq!(next(available), None, "available");
+}
+
+#[test]
 fn only_changed_fields_are_written() {
     let status = json!({"replicas": 4, "fullyLabeledReplicas": 3, "readyReplicas": 3, "availableReplicas": 1,
                         "terminatingReplicas": 2, "observedGeneration": 7});
@@ -182,6 +200,21 @@ fn replica_failure_is_set_updated_and_removed() {
     assert_eq!(&*other.conditions[1].reason, "FailedDelete");
     assert_eq!(after(&failing, 1, &ScaleResult::NotAttempted, later), failing);
     assert_eq!(after(&failing, 1, &ScaleResult::Succeeded, later), before);
+}
+
+#[test]
+fn digest_ignores_times_and_conditions_of_other_clients() {
+    let condition = |type_: &str, reason: &str, day: u32| {
+        json!({"type": type_, "status": "True", "reason": reason, "message": "m",
+               "lastTransitionTime": format!("2026-01-0{day}T00:00:00Z")})
+    };
+    let digest = |conditions: &[Value]| owner(&json!({"conditions": conditions})).status.digest();
+    let theirs = condition("Theirs", "R", 1);
+    let ours = digest(&[condition(REPLICA_FAILURE, "FailedCreate", 1)]);
+    let later = condition(REPLICA_FAILURE, "FailedCreate", 2);
+    assert_eq!(ours, digest(&[theirs.clone(), later]));
+    assert_ne!(ours, digest(&[condition(REPLICA_FAILURE, "FailedDelete", 1)]));
+    assert_ne!(ours, digest(&[theirs]));
 }
 
 #[test]

@@ -497,6 +497,20 @@ fn version_of_a_store_is_that_of_its_slowest_partition() {
 }
 
 #[test]
+fn store_has_no_version_if_its_partitions_are_not_comparable() {
+    let mut store = Store::<MetaObject>::new(2);
+    let text = |text: &str| Version::from(text);
+    for partition in [A, B] {
+        store.replace(partition, [], text("x")).expect("the first list");
+    }
+    assert_eq!(store.version(), text("x"));
+    store.bookmark(A, text("y")).expect("an event");
+    assert_eq!((store.reached(A), store.version()), (&text("y"), Version::none()));
+    store.bookmark(A, Version::none()).expect("an event");
+    assert_eq!(store.reached(A), &text("y"));
+}
+
+#[test]
 fn objects_are_compacted() {
     let mut store = store();
     replaced(&mut store, vec![decoded("p", "1", 2), decoded("q", "2", 3)], 5);
@@ -504,6 +518,7 @@ fn objects_are_compacted() {
     let [p, q] = &store.iter().collect::<Vec<_>>()[..] else {
         panic!("two objects");
     };
+    assert_eq!(store.bytes(), p.bytes() + q.bytes());
     assert_eq!(p.metadata.annotations.iter().count(), 0);
     assert!(p.metadata.namespace.shares(&q.metadata.namespace));
     let (namespace, name, _) = store.entries.iter().next().expect("an object");

@@ -240,6 +240,50 @@ fn retried_claim_with_unknown_outcome_is_the_same_claim() {
 }
 
 #[test]
+fn claim_over_another_record_is_a_new_claim() {
+    let (time, mut state) = (Time::new(), state());
+    see(&mut state, time.at(0), lease(1, "other", 3, 0));
+    let first = send(&mut state, time.at(15), 2);
+    // The write has failed, because the holder has renewed.
+    see(&mut state, time.at(16), lease(2, "other", 3, 1));
+    let Step::Replace(second) = state.step(time.at(31), wall(1016)) else {
+        panic!("no claim");
+    };
+    let transitions = |lease: &Value| lease["spec"]["leaseTransitions"].clone();
+    assert_eq!((transitions(&first), transitions(&second)), (json!(4), json!(4)));
+    assert_ne!(first["spec"]["acquireTime"], second["spec"]["acquireTime"]);
+    see(&mut state, time.at(32), lease(3, "another", 7, 2));
+    assert_eq!(transitions(&send(&mut state, time.at(47), 4)), json!(8));
+}
+
+#[test]
+fn unknown_outcome_requires_a_read_and_deletion_delays_the_start() {
+    let (time, mut state) = (Time::new(), state());
+    assert!(state.needs_read() && state.record().is_none());
+    see(&mut state, time.at(0), lease(1, "other", 3, 0));
+    assert!(!state.needs_read());
+    assert_eq!(state.record().map(Record::holder), Some("other"));
+    state.invalidate();
+    assert!(state.needs_read());
+    assert_eq!(state.record().map(Record::holder), Some("other"));
+    state.observe_deletion(time.at(8), "5".into());
+    assert!(!state.needs_read() && state.record().is_none());
+    assert_eq!(state.newest(), &"5".into());
+    assert_eq!(state.earliest_start(), Some(time.at(23)));
+}
+
+#[test]
+fn takeover_is_unclean_after_the_end_of_the_term() {
+    let (time, mut state) = (Time::new(), state());
+    see(&mut state, time.at(0), released(1, "a", 3));
+    let ours = send(&mut state, time.at(0), 2);
+    state.record_write(time.at(0), Record::new(ours));
+    assert!(matches!(state.takeover(), Takeover::Clean(_)));
+    state.end_term();
+    assert_eq!(state.takeover(), Takeover::Unclean);
+}
+
+#[test]
 fn given_up_claim_leaves_the_record_to_others() {
     let (time, mut state) = (Time::new(), state());
     state.observe(time.at(0), None);

@@ -10,6 +10,18 @@ const NODES: Resource = Resource::cluster("", "v1", "nodes", "Node");
 
 const NO_VERSIONS: &BTreeMap<String, Version> = &BTreeMap::new();
 
+/// Returns a server that fails, and a cache without its last write.
+async fn outage() -> (Fixture, Cache<Map>) {
+    let f = fixture();
+    create(&f.sandbox, "a", "1").await;
+    let cache = f.synced().await;
+    f.server
+        .inject_fault(|_| Some(answer(503, status(503, "ServiceUnavailable"), 0)));
+    f.server.streams(StreamFault::Drop);
+    set(&f.sandbox, "a", "2").await;
+    (f, cache)
+}
+
 #[tokio::test(start_paused = true)]
 async fn current_cache_is_not_relisted() {
     let f = fixture();
@@ -105,13 +117,7 @@ async fn unserved_resource_is_returned_without_waiting() {
 
 #[tokio::test(start_paused = true)]
 async fn barrier_stays_closed_while_the_server_fails_and_is_cancel_safe() {
-    let f = fixture();
-    create(&f.sandbox, "a", "1").await;
-    let cache = f.synced().await;
-    f.server
-        .inject_fault(|_| Some(answer(503, status(503, "ServiceUnavailable"), 0)));
-    f.server.streams(StreamFault::Drop);
-    set(&f.sandbox, "a", "2").await;
+    let (f, cache) = outage().await;
     for _ in 0..3 {
         let caught_up = f.caches.catch_up(NO_VERSIONS);
         assert_eq!(f.env.clock.timeout(Duration::from_mins(1), caught_up).await, None);
@@ -127,13 +133,7 @@ async fn barrier_stays_closed_while_the_server_fails_and_is_cancel_safe() {
 
 #[tokio::test(start_paused = true)]
 async fn cache_that_is_behind_is_not_synced() {
-    let f = fixture();
-    create(&f.sandbox, "a", "1").await;
-    let cache = f.synced().await;
-    f.server
-        .inject_fault(|_| Some(answer(503, status(503, "ServiceUnavailable"), 0)));
-    f.server.streams(StreamFault::Drop);
-    set(&f.sandbox, "a", "2").await;
+    let (f, cache) = outage().await;
     let caught_up = f.caches.catch_up(NO_VERSIONS);
     assert_eq!(f.env.clock.timeout(Duration::from_mins(1), caught_up).await, None);
     assert!(!cache.is_synced());

@@ -146,6 +146,17 @@ fn foreground_deletions_that_block_each_other_do_not_deadlock() {
 }
 
 #[test]
+fn wrong_reference_does_not_close_a_cycle() {
+    let one = object(&SET, "one");
+    let two = object(&SET, "two")
+        .refers(&[one.clone().named("other").blocking()])
+        .deleting(&[FOREGROUND]);
+    let one = one.refers(&[two.blocking()]).deleting(&[FOREGROUND]);
+    let case = Fixture::with(&[&one, &two]);
+    assert_eq!(case.evaluate(&two), Decision::Nothing);
+}
+
+#[test]
 fn cycle_is_broken_only_if_all_members_are_in_foreground_deletion() {
     let (one, two, three) = (object(&SET, "one"), object(&SET, "two"), object(&SET, "three"));
     let one = one.refers(&[two.blocking()]);

@@ -23,6 +23,10 @@ fn owner_of_an_unsynced_kind_is_waited_for() {
     let _ = case.observe(&pod);
     case.advance(SYNC_TIMEOUT);
     assert_eq!(case.evaluate(&pod), read(&set), "its time is over");
+    let mut case = Fixture::fresh();
+    let _ = case.observe(&pod.refers(&[object(&NODE, "node").reference()]));
+    let effects = case.graph.synced(&kind(&POD));
+    assert_eq!(effects, Effects::default(), "another kind of the same group");
 }
 
 #[test]
@@ -93,6 +97,12 @@ fn kinds_added_after_the_deletion_are_not_waited_for() {
     assert_eq!(case.graph.synced(&kind(&FIRST)), items(&[set.item()]));
     assert!(matches!(case.operation(&set), Operation::RemoveFinalizer { .. }));
     assert_eq!(case.graph.synced(&kind(&SECOND)), Effects::default(), "once");
+
+    // Kinds that are added before the deletion are waited for, even if the object is older.
+    let mut case = Fixture::with(&[&object(&SET, "set")]);
+    assert_eq!(serve(&mut case, &[FIRST]), Effects::default());
+    let _ = case.observe(&set.clone().at(2));
+    assert_eq!(case.evaluate(&set), Decision::Later(SYNC_TIMEOUT));
 }
 
 #[test]
@@ -270,4 +280,13 @@ fn inherited_cache_delays_foreground_finalizers_until_it_is_proven() {
         matches!(case.operation(&set), Operation::RemoveFinalizer { .. }),
         "bounded"
     );
+    case.graph.mark_unproven(&NODE);
+    for (resource, effects) in [
+        (NODE, Effects::default()),
+        (NODE, Effects::default()),
+        (POD, items(&[set.item()])),
+        (POD, Effects::default()),
+    ] {
+        assert_eq!(case.graph.proven(&resource), effects);
+    }
 }

@@ -99,6 +99,23 @@ fn object_with_a_reused_name_is_another_owner() {
 }
 
 #[test]
+fn object_observed_under_another_name_or_kind_is_another_owner() {
+    let set = object(&SET, "set");
+    let pod = object(&POD, "pod").refers(&[set.reference()]);
+    for moved in [
+        set.clone().named("other").at(2),
+        Object {
+            kind: kind(&WIDGET),
+            ..set.clone().at(2)
+        },
+    ] {
+        let mut case = Fixture::with(&[&set, &pod]);
+        assert_eq!(case.observe(&moved), items(&[set.owner_item()]));
+        assert_eq!(case.evaluate(&pod), read(&set));
+    }
+}
+
+#[test]
 fn kind_watched_in_another_version_moves_its_nodes() {
     let widget = object(&WIDGET, "w");
     let old = Object {

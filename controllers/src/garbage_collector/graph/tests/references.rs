@@ -39,6 +39,35 @@ fn wrong_reference_does_not_affect_other_dependents() {
 }
 
 #[test]
+fn virtual_owner_with_the_uid_of_a_node_is_polled_after_its_deletion() {
+    let set = object(&SET, "set");
+    let renamed = set.clone().named("other");
+    let pod = object(&POD, "pod").refers(&[renamed.reference()]);
+    let mut case = Fixture::with(&[&set, &pod]);
+    case.answer(&renamed, LiveState::Solid);
+    let decision = |case: &Fixture| case.graph.evaluate(&renamed.owner_item(), case.now);
+    assert_eq!(decision(&case), Decision::Nothing, "its deletion is observed");
+    assert_eq!(case.delete(&set), items(&[renamed.owner_item()]));
+    assert_eq!(decision(&case), Decision::Poll);
+}
+
+#[test]
+fn item_counts_against_the_namespace_of_the_object_or_a_dependent() {
+    let (set, node) = (object(&SET, "set"), object(&NODE, "node"));
+    let pod = object(&POD, "pod").refers(&[node.reference()]);
+    let case = Fixture::with(&[&pod]);
+    for (item, namespace) in [
+        (pod.item(), Some("a")),
+        (node.owner_item(), Some("a")),
+        (set.within("b").owner_item(), Some("b")),
+        (object(&POD, "unknown").item(), None),
+        (object(&NODE, "unknown").owner_item(), None),
+    ] {
+        assert_eq!(case.graph.namespace(&item).as_deref(), namespace, "{item:?}");
+    }
+}
+
+#[test]
 fn reference_into_another_namespace_is_reported_once() {
     let set = object(&SET, "set");
     let pod = object(&POD, "pod").within("b").refers(&[set.reference()]);
