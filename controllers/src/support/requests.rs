@@ -12,7 +12,7 @@ pub(crate) async fn patch_existing(
 ) -> Result<Option<Meta>, ClientError> {
     match client.patch::<MetaObject>(resource, key, patch).await {
         Ok(patched) => Ok(Some(patched.metadata)),
-        Err(error) if error.is_not_found(&key.name) => Ok(None),
+        Err(error) if is_gone(client, resource, key, &error).await? => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -32,7 +32,24 @@ pub(crate) async fn delete_unchanged(
             resource_version: Version::none(),
             ..meta.clone()
         })),
-        Err(error) if error.is_not_found(&meta.name) => Ok(None),
+        Err(error) if is_gone(client, resource, &meta.key(), &error).await? => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reports whether a write failed because its object does not exist. A webhook can answer 404 too, so the object is read.
+async fn is_gone(
+    client: &Client,
+    resource: &Resource,
+    key: &Key,
+    error: &ClientError,
+) -> Result<bool, ClientError> {
+    if !error.is_not_found(&key.name) {
+        return Ok(false);
+    }
+    match client.get::<MetaObject>(resource, key).await {
+        Ok(_) => Ok(false),
+        Err(error) if error.is_not_found(&key.name) => Ok(true),
         Err(error) => Err(error),
     }
 }

@@ -126,6 +126,15 @@ fn pods_that_are_being_deleted_are_not_available() {
     }
 }
 
+/// The status of a Deployment was not written again after a response of 404, if no other event followed.
+#[test]
+fn status_of_a_deployment_is_written_again_after_not_found() {
+    for position in 60..68 {
+        check(&schedule("deploy-create", 1, 1, &[&format!("F09@{position}:0")]));
+        check(&schedule("deploy-rollback", 5, 1, &[&format!("F09@{position}:0")]));
+    }
+}
+
 /// A delete on the way was executed on the restored objects, whose versions are those of the backup.
 #[test]
 fn restore_loses_the_requests_on_the_way() {
