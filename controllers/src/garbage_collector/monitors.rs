@@ -251,7 +251,8 @@ impl Monitors {
         // Read before the changes: the objects of the first list are then among them, or were applied before.
         let synced = monitor.cache.is_synced();
         let mut applied = lock(&monitor.applied);
-        let unserved = monitor.cache.status().is_unavailable();
+        let status = monitor.cache.status();
+        let unserved = status.is_unavailable();
         if unserved && !applied.unserved {
             self.refresh.notify_one();
         }
@@ -269,6 +270,12 @@ impl Monitors {
         let now = term.now();
         let mut distrusted_until = lock(&self.distrusted_until);
         term.apply_all(|graph, effects| {
+            match status {
+                Status::Retrying { .. } => graph.set_failing(resource, true),
+                // A list or a version that is current was read since.
+                Status::Synced => graph.set_failing(resource, false),
+                Status::Syncing | Status::Unavailable { .. } => {}
+            }
             if epoch != applied.epoch {
                 *distrusted_until = Some(later(now, RESTORE_DISTRUST));
                 tracing::warn!(%resource, "Storage of the API server was restored, resetting the graph");

@@ -110,7 +110,8 @@ impl Graph {
         self.tombstones.proofs()
     }
 
-    /// A write to an object has failed without a response of the storage, which may have been restored from a backup since: before the next write, the owners of the object are proven absent again.
+    /// A write to an object has failed without a response of the storage, which may have been restored from a backup since:
+    /// before the next write, the owners of the object are proven absent again.
     pub fn record_failure(&mut self, uid: &Uid) {
         if self.nodes.contains_key(uid) {
             self.doubted.insert(uid.clone(), self.tombstones.proofs());

@@ -30,6 +30,7 @@ impl Graph {
         self.next_generation(now);
         self.synced.retain(|it| self.kinds.watched(it).is_some());
         self.unproven.retain(|it| self.kinds.watched(it).is_some());
+        self.failing.retain(|it, _| self.kinds.watched(it).is_some());
         self.enqueue_unblocked(synced, &mut effects);
         effects.deduplicated()
     }
@@ -80,6 +81,24 @@ impl Graph {
         let deadline = self.proof_deadline;
         let left = deadline.map_or(SYNC_TIMEOUT, |it| it.saturating_duration_since(now));
         (!self.unproven.is_empty() && !left.is_zero()).then_some(left)
+    }
+
+    /// The watch of a kind has broken, or is open again. The storage may be restored from a backup meanwhile: until the watch is
+    /// open, or the kind is no longer served, proofs from before it broke do not count.
+    pub fn set_failing(&mut self, resource: &Resource, is_failing: bool) {
+        if is_failing {
+            let proofs = self.tombstones.proofs();
+            self.failing.entry(resource.clone()).or_insert(proofs);
+        } else {
+            self.failing.remove(resource);
+        }
+    }
+
+    /// The number of proofs of absence that do not count for an identity, because the watch of its kind fails.
+    pub(super) fn doubtful(&self, identity: &Identity) -> u64 {
+        let kind = self.kinds.resolve(&identity.api_version, &identity.kind);
+        let failing = kind.and_then(|it| self.failing.get(&it.resource));
+        failing.copied().unwrap_or_default()
     }
 
     fn foreground(&self) -> impl Iterator<Item = &Uid> {
