@@ -161,12 +161,12 @@ impl Checker {
                 process,
                 collection,
                 revision,
-                list,
+                request,
             } => {
                 let collection = self.context.symbols.intern(collection);
-                let list = list.and_then(|it| self.context.requests.get(it));
-                // A list that is not for a cache does not change what the controllers read.
-                if list.is_none_or(|it| it.is_complete) {
+                let request = self.context.requests.get(*request);
+                // Other lists and watches do not change the state that the controllers read.
+                if request.is_some_and(|it| it.fills_cache) {
                     let position = self.context.position;
                     let requests = &mut self.context.requests;
                     requests.delivered(*process, collection, *revision, position);

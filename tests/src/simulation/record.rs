@@ -110,8 +110,8 @@ pub enum Fact {
         collection: String,
         /// The revision.
         revision: u64,
-        /// The number of the request of a list; none for a watch event.
-        list: Option<usize>,
+        /// The number of the list or the watch.
+        request: usize,
     },
     /// The network injected a fault. The bounds on requests and times allow for it.
     Fault {

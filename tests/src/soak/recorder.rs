@@ -424,7 +424,7 @@ impl State {
             process,
             collection: request.collection.clone(),
             revision,
-            list: (request.verb == "list").then_some(request.number),
+            request: request.number,
         };
         let at = self.begun.elapsed() + DELIVERY;
         self.insert(at, fact, 0);

@@ -141,9 +141,14 @@ impl Leases {
             return;
         }
         let before = self.renewed.get(process).copied().flatten();
-        let in_time = before.is_some_and(|it| answer.at < it + rules.shortest(lease.renew_deadline));
-        if !in_time {
+        let is_within = |time| before.is_some_and(|it| answer.at < it + time);
+        if !is_within(rules.longest(lease.renew_deadline)) {
             begin_term(requests, process, answer.revision, answer.at);
+        } else if !is_within(rules.shortest(lease.renew_deadline))
+            && let Some(process) = requests.processes.get_mut(&process)
+        {
+            // By its clock, the term may have ended. A new one has to prove its caches current; the old one has not.
+            process.term += 1;
         }
         self.set_renewed(process, Some(answer.request.at));
     }

@@ -219,7 +219,7 @@ impl Load {
 
 /// Checks that a resource that has not changed is not listed again.
 fn check_list(context: &Context, request: &Request, sent: &Sent, found: &mut Found) {
-    let is_list = sent.verb == Verb::List && sent.is_complete && !request.uri.contains("continue=");
+    let is_list = sent.verb == Verb::List && sent.fills_cache && !request.uri.contains("continue=");
     // The election follows the Leases too.
     if !is_list || !context.rules.has_one_cache || context.faults > 0 || sent.collection == LEASES {
         return;

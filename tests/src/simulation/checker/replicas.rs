@@ -14,7 +14,7 @@ use super::history::History;
 use super::model::{Detail, Object, Reference};
 use super::replacements::Replacements;
 use super::requests::{Actor, Sent, Verb};
-use super::rest::selects;
+use super::rest::{has_equal_labels, selects};
 use super::symbols::{
     APP_REPLICA_SET, APP_REPLICA_SET_AGENT, APP_REPLICA_SETS, COLLECTOR, KUBELET, PODS, REPLICA_SET,
     REPLICA_SET_AGENT, REPLICA_SETS, REPLICATION_AGENT, REPLICATION_CONTROLLER, REPLICATION_CONTROLLERS,
@@ -35,6 +35,8 @@ struct Set {
     replicas: History<i64>,
     /// Revision and actor of each pod that was active and is not any more.
     losses: Vec<(u64, Option<Actor>)>,
+    /// The times at which it adopted a pod.
+    adoptions: Vec<Duration>,
     replacements: Replacements,
     /// The numbers of active pods and of ready ones, and the time since which the status differs from them.
     counts: (i64, i64),
@@ -50,7 +52,8 @@ pub(super) struct Pod {
     revision: u64,
     /// The actor that created or adopted it; none for other clients.
     by: Option<Actor>,
-    is_adopted: bool,
+    /// The revision at which its labels have changed.
+    labelled: u64,
     pub(super) created: Duration,
     /// The time at which it was first running.
     pub(super) running: Option<Duration>,
@@ -143,7 +146,11 @@ impl Replicas {
                 }
             }
             if let Some(set) = is {
-                self.sets.entry(set).or_default().active += 1;
+                let set = self.sets.entry(set).or_default();
+                set.active += 1;
+                if before.is_some() {
+                    set.adoptions.push(change.at);
+                }
             }
         }
         if let Some(set) = is.or(was) {
@@ -237,17 +244,19 @@ impl Replicas {
             return;
         }
         let known = context.requests.known_revision(sent, owners);
-        let Some(most) = pods.replicas.since(known).max().filter(|it| pods.active > *it) else {
+        // After a create without a response, its sender reads that the pod is absent, and may adopt another one.
+        let adopted = pods.adoptions.iter().filter(|it| sent.late && **it >= sent.at);
+        let adopted = i64::try_from(adopted.count()).unwrap_or(i64::MAX);
+        let most = pods.replicas.since(known).max().map(|it| it + adopted);
+        let Some(most) = most.filter(|it| pods.active > *it) else {
             return;
         };
         // Pods that the controller could not know do not count.
         let shown = context.requests.known_revision(sent, PODS);
         let counted = context.model.dependents(uid).filter(|it| {
             let pod = self.pods.get(&it.uid).filter(|it| it.counted() == Some(uid));
-            // After a create without a response, its sender reads that the pod is absent, and may adopt another one.
-            let counts =
-                |it: &Pod| !(sent.late && it.is_adopted || sent.may_ignore(it.revision, it.by, shown));
-            // The API may refuse the release of a pod that the selector does not match.
+            // The API may refuse the release of a pod that the selector does not match, or did not match.
+            let counts = |it: &Pod| it.labelled <= shown && !sent.may_ignore(it.revision, it.by, shown);
             pod.is_some_and(counts) && selects(owner, it)
         });
         let counted: Vec<&Object> = counted.collect();
@@ -334,7 +343,9 @@ fn observe(before: Option<Pod>, change: &Change, new: &Object) -> Pod {
     }
     if pod.counted() != was {
         (pod.revision, pod.by) = (change.revision, actor(change));
-        pod.is_adopted = before.is_some();
+    }
+    if change.old.as_ref().is_some_and(|old| !has_equal_labels(old, new)) {
+        pod.labelled = change.revision;
     }
     pod
 }
@@ -345,7 +356,7 @@ fn unowned(change: &Change) -> Pod {
         active: false,
         revision: change.revision,
         by: None,
-        is_adopted: false,
+        labelled: 0,
         created: change.at,
         running: None,
         ready: false,

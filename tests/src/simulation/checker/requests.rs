@@ -49,8 +49,8 @@ pub(super) struct Sent {
     /// Empty for a list, a watch and a create.
     pub(super) name: Symbol,
     pub(super) is_subresource: bool,
-    /// A list that fills a cache.
-    pub(super) is_complete: bool,
+    /// A list or a watch of a cache.
+    pub(super) fills_cache: bool,
     pub(super) at: Duration,
     /// The position in the run.
     pub(super) position: u64,
@@ -150,7 +150,7 @@ impl Requests {
             namespace: symbols.intern(&request.namespace),
             name: symbols.intern(&request.name),
             is_subresource: !request.subresource.is_empty(),
-            is_complete: agent == INFORMERS && !request.uri.split(['?', '&']).any(|it| it == "limit=1"),
+            fills_cache: agent == INFORMERS && !request.uri.split(['?', '&']).any(|it| it == "limit=1"),
             at: request.at,
             position,
             began: position,

@@ -257,6 +257,16 @@ pub(super) fn selects(set: &Object, pod: &Object) -> bool {
         .is_none_or(|(selector, labels)| selector.matches(&labels.metadata.labels.unwrap_or_default()))
 }
 
+/// Reports whether two states of a pod have the same labels.
+pub(super) fn has_equal_labels(one: &Object, other: &Object) -> bool {
+    let labels = |it| {
+        serde_json::from_slice::<Labelled<'_>>(it)
+            .ok()
+            .and_then(|it| it.metadata.labels)
+    };
+    labels(&one.state) == labels(&other.state)
+}
+
 fn check_counts(counts: &[(&str, i64, i64)]) -> Result<(), String> {
     match counts.iter().find(|(_, actual, expected)| actual != expected) {
         Some((field, actual, expected)) => Err(format!("{field} is {actual}, not {expected}")),

@@ -216,22 +216,17 @@ impl Story {
     }
 
     fn deliver_at(&mut self, process: usize, collection: &str, revision: u64) {
-        self.observe(&Fact::Delivered {
-            process,
-            collection: collection.to_owned(),
-            revision,
-            list: None,
-        });
+        let watch = self.send((process, "shared-informers"), "watch", (collection, ""));
+        self.deliver_by(watch, process, collection, revision);
     }
 
-    /// A process receives the newest state of a resource by a list.
-    fn deliver_list(&mut self, process: usize, collection: &str, number: usize) {
-        let revision = self.revision;
+    /// A process receives a state of a resource by a list or a watch.
+    fn deliver_by(&mut self, request: usize, process: usize, collection: &str, revision: u64) {
         self.observe(&Fact::Delivered {
             process,
             collection: collection.to_owned(),
             revision,
-            list: Some(number),
+            request,
         });
     }
 

@@ -188,7 +188,7 @@ impl State {
                 process,
                 collection: request.collection.clone(),
                 revision,
-                list: Some(request.number),
+                request: request.number,
             });
         }
         let _ = reply.send(answer);

@@ -21,6 +21,8 @@ use super::{Open, State, Wire, now, wake_at};
 /// An open watch.
 pub(super) struct Stream {
     pub(super) process: usize,
+    /// The number of the request.
+    request: usize,
     pub(super) collection: String,
     body: Pin<Box<ResponseBody>>,
     /// Events on the way, each with its sequence number.
@@ -94,6 +96,7 @@ impl State {
         let id = self.sequence;
         let stream = Stream {
             process,
+            request: wire.request.number,
             collection: wire.request.collection.clone(),
             body: Box::pin(body),
             events: VecDeque::new(),
@@ -136,7 +139,7 @@ impl State {
                 process: stream.process,
                 collection: stream.collection.clone(),
                 revision,
-                list: None,
+                request: stream.request,
             });
         }
         let is_open = stream.sender.send(Ok(event)).is_ok();

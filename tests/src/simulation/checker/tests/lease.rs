@@ -110,14 +110,43 @@ fn slow_clock_extends_the_deadline() {
     assert!(story.found().is_empty());
 }
 
-/// The leader ends, and a standby acquires the Lease later, or never.
-fn takeover(clean: bool, seconds: f64, acquires: bool) -> Vec<&'static str> {
+/// With a disturbed clock, a renewal after seven seconds may be in a new term, or not.
+#[test]
+fn only_a_term_that_is_new_for_certain_proves_its_caches() {
+    for (seconds, expected) in [(7.0, vec![]), (21.0, vec!["S4"])] {
+        let mut story = election();
+        story.fault("F24");
+        renew(&mut story, 0, "a");
+        for _ in 0..8 {
+            story.wait(4.0);
+            renew(&mut story, 0, "a");
+        }
+        let owner = (MAPS, "default/owner");
+        story.user(owner, &object("owner", &[]));
+        story.deliver(0, MAPS);
+        story.user((MAPS, "default/x"), &object("x", &[blocking(to_map("owner"))]));
+        story.user(owner, &terminating(object("owner", &[]), &["foregroundDeletion"]));
+        story.wait(seconds);
+        renew(&mut story, 0, "a");
+        story.write(GC, "patch", owner, None);
+        assert_eq!(story.found(), expected, "{seconds}");
+    }
+}
+
+/// A leader, and a standby that follows the Lease.
+fn two_processes() -> Story {
     let mut story = election();
     renew(&mut story, 0, "a");
     story.start(1);
     story.deliver(1, LEASE.0);
     story.wait(60.0);
     renew(&mut story, 0, "a");
+    story
+}
+
+/// The leader ends, and a standby acquires the Lease later, or never.
+fn takeover(clean: bool, seconds: f64, acquires: bool) -> Vec<&'static str> {
+    let mut story = two_processes();
     if clean {
         renew(&mut story, 0, "");
     }
@@ -140,12 +169,7 @@ fn crash_without_a_new_leader_in_time_violates_l4() {
 #[test]
 fn end_of_the_standby_extends_the_time_of_the_next_process() {
     for (seconds, expected) in [(5.0, vec![]), (8.0, vec!["L4"])] {
-        let mut story = election();
-        renew(&mut story, 0, "a");
-        story.start(1);
-        story.deliver(1, LEASE.0);
-        story.wait(60.0);
-        renew(&mut story, 0, "a");
+        let mut story = two_processes();
         story.end(0, false);
         story.wait(4.0);
         story.start(2);

@@ -171,20 +171,31 @@ fn create_with_an_unknown_outcome_counts() {
     assert_eq!(story.found(), ["S5"]);
 }
 
-/// A live read shows that the pod of the create is absent; then its sender adopts another pod.
+/// A live read shows that the pod of the create is absent; then its sender adopts another pod, which it may replace later.
 #[test]
 fn late_create_after_an_adoption_is_allowed() {
-    let mut story = set(1);
-    let late = story.send(RS, "create", (PODS, "default/a"));
-    story.answer(late, None);
-    story.user(
-        (PODS, "default/b"),
-        &with_status(object("b", &[]), &json!({"phase": "Pending"})),
-    );
-    story.deliver(0, PODS);
-    story.write(RS, "patch", (PODS, "default/b"), Some(&pod("b", "web")));
-    story.execute(late, (PODS, "default/a"), Some(&pod("a", "web")));
-    assert!(story.found().is_empty());
+    for (replaces, adds) in [(false, false), (true, false), (true, true)] {
+        let mut story = set(1);
+        let late = story.send(RS, "create", (PODS, "default/a"));
+        story.answer(late, None);
+        story.user(
+            (PODS, "default/b"),
+            &with_status(object("b", &[]), &json!({"phase": "Pending"})),
+        );
+        story.deliver(0, PODS);
+        story.write(RS, "patch", (PODS, "default/b"), Some(&pod("b", "web")));
+        if replaces {
+            story.user_removes((PODS, "default/b"));
+            story.deliver(0, PODS);
+            create(&mut story, RS, "c");
+        }
+        story.execute(late, (PODS, "default/a"), Some(&pod("a", "web")));
+        assert!(story.found().is_empty());
+        if adds {
+            create(&mut story, RS, "d");
+            assert_eq!(story.found(), ["S5"]);
+        }
+    }
 }
 
 /// The sender repeats a create without a response under the same name. Once that pod is gone, nothing prevents the first one.
@@ -211,6 +222,26 @@ fn pod_that_the_selector_does_not_match_does_not_count() {
         relabelled["metadata"]["labels"]["app"] = json!(label);
         story.user((PODS, &key("a")), &relabelled);
         story.deliver(0, PODS);
+        create(&mut story, RS, "b");
+        assert_eq!(story.found(), expected);
+    }
+}
+
+/// The API refuses the release of a pod, and its labels change back during the sync.
+#[test]
+fn pod_that_the_selector_did_not_match_does_not_count() {
+    for (is_delivered, expected) in [(false, vec![]), (true, vec!["S5"])] {
+        let mut story = set(1);
+        create(&mut story, RS, "a");
+        let mut relabelled = pod("a", "web");
+        relabelled["metadata"]["labels"]["app"] = json!("other");
+        story.user((PODS, &key("a")), &relabelled);
+        story.deliver(0, PODS);
+        story.user((PODS, &key("a")), &pod("a", "web"));
+        if is_delivered {
+            story.deliver(0, PODS);
+        }
+        story.wait(5.0);
         create(&mut story, RS, "b");
         assert_eq!(story.found(), expected);
     }
@@ -311,15 +342,17 @@ fn delete_without_preconditions_violates_s6() {
 }
 
 #[test]
-fn list_of_a_controller_is_not_a_delivery() {
+fn list_or_watch_of_a_controller_is_not_a_delivery() {
     for (agent, expected) in [(RS, vec![]), ((0, "shared-informers"), vec!["S5"])] {
-        let mut story = set(2);
-        scale(&mut story, 1);
-        let list = story.send(agent, "list", (SETS, ""));
-        story.answer(list, Some(200));
-        story.deliver_list(0, SETS, list);
-        create(&mut story, RS, "a");
-        create(&mut story, RS, "b");
-        assert_eq!(story.found(), expected);
+        for verb in ["list", "watch"] {
+            let mut story = set(2);
+            scale(&mut story, 1);
+            let (request, revision) = (story.send(agent, verb, (SETS, "")), story.revision);
+            story.answer(request, Some(200));
+            story.deliver_by(request, 0, SETS, revision);
+            create(&mut story, RS, "a");
+            create(&mut story, RS, "b");
+            assert_eq!(story.found(), expected, "{verb}");
+        }
     }
 }
