@@ -130,8 +130,9 @@ fn pods_that_are_being_deleted_are_not_available() {
 #[test]
 fn status_of_a_deployment_is_written_again_after_not_found() {
     for position in 60..68 {
-        check(&schedule("deploy-create", 1, 1, &[&format!("F09@{position}:0")]));
-        check(&schedule("deploy-rollback", 5, 1, &[&format!("F09@{position}:0")]));
+        let fault = format!("F09@{position}:0");
+        check(&schedule("deploy-create", 1, 1, &[&fault]));
+        check(&schedule("deploy-rollback", 5, 1, &[&fault]));
     }
 }
 
