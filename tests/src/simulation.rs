@@ -42,8 +42,9 @@ pub const START: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 /// The time without writes after which the state is checked.
 const STILL: Duration = Duration::from_secs(30);
-/// The longest time until the desired state is reached, after the last fault.
-const LIMIT: Duration = Duration::from_mins(20);
+/// The longest time until the desired state is reached, after the last fault: a Lease of a single process expires, by a clock with
+/// half the rate, and ten minutes more.
+const LIMIT: Duration = Duration::from_mins(30);
 
 /// The result of a run.
 #[derive(Clone, Debug, Default)]
