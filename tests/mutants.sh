@@ -18,7 +18,7 @@ FILES=(
   controllers/src/hollow_kubelet/{condition,node,plan,pod,status}.rs
   controllers/src/replicaset/{backoff,deletion_order,plan,status,template}.rs
   controllers/src/support/{deployment,naming,owner,pod,pod_template,quantity,template_hash}.rs
-  controllers/src/yielding/{evidence,observed_lease}.rs
+  controllers/src/yielding/observed_lease.rs
   manager/src/{backoff,conditions,expectations,selector}.rs
   manager/src/cache/store.rs
   manager/src/client/merge_patch.rs

@@ -201,7 +201,6 @@ fn is_deadline_exceeded(conditions: &[Condition], deadline: i64, now: Timestamp)
     };
     match &*condition.reason {
         NEW_SET_AVAILABLE => false,
-        DEADLINE_EXCEEDED => true,
         _ => last_update(condition)
             .is_none_or(|it| now.duration_since(it) > SignedDuration::from_secs(deadline)),
     }

@@ -265,3 +265,95 @@ impl<K: Item> StateMachine<K> {
             .map(move |since| now.duration_since(*since))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::disallowed_methods, reason = "any time")]
+    fn empty() -> (StateMachine<&'static str>, Instant) {
+        (StateMachine::new(1), Instant::now())
+    }
+
+    fn item(next: Next<&'static str>) -> &'static str {
+        match next {
+            Next::Item(item, _) => item,
+            other => panic!("no item: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn item_added_again_has_the_higher_priority() {
+        let (mut it, now) = empty();
+        for (item, priority) in [
+            ("a", Priority::Low),
+            ("b", Priority::Low),
+            ("c", Priority::Low),
+            ("b", Priority::Low),
+            ("c", Priority::Normal),
+            ("c", Priority::Low),
+        ] {
+            it.add(item, priority, now);
+        }
+        assert_eq!((it.len(), it.dirty()), (3, 3));
+        let order = [(); 3].map(|()| item(it.next(now)));
+        assert_eq!(order, ["c", "a", "b"]);
+        let priorities = ["a", "c", "d"].map(|item| it.processing_priority(&item));
+        assert_eq!(priorities, [Some(Priority::Low), Some(Priority::Normal), None]);
+    }
+
+    #[test]
+    fn item_added_first_is_handed_out_before_the_others() {
+        let (mut it, now) = empty();
+        assert_eq!(it.add("a", Priority::Normal, now), Added::Queued);
+        assert_eq!(it.add("b", Priority::Normal, now), Added::Queued);
+        assert_eq!(it.add_first("c", now), Added::Queued);
+        assert_eq!(it.add_first("b", now), Added::Duplicate, "it keeps its position");
+        assert_eq!((it.len(), it.dirty()), (3, 3));
+        assert_eq!(item(it.next(now)), "c");
+        assert_eq!(it.add_first("c", now), Added::WhileProcessing);
+        assert_eq!(it.add_first("c", now), Added::Duplicate);
+        assert_eq!((it.len(), it.dirty()), (2, 3));
+        assert!(it.done(&"c", now).expect("it was processing").queued);
+        let order = [(); 3].map(|()| item(it.next(now)));
+        assert_eq!(order, ["c", "a", "b"]);
+        assert_eq!((it.len(), it.dirty()), (0, 0));
+    }
+
+    #[test]
+    fn queue_is_idle_when_no_item_is_processing() {
+        let (mut it, start) = empty();
+        let later = start + Duration::from_secs(1);
+        assert!(it.is_idle());
+        for item in ["a", "b"] {
+            it.add(item, Priority::Normal, start);
+        }
+        assert!(it.is_idle(), "no item is processing yet");
+        assert_eq!(it.next(later), Next::Item("a", Duration::from_secs(1)));
+        assert_eq!(item(it.next(start)), "b");
+        for (item, took, idle) in [("a", Duration::ZERO, false), ("b", Duration::from_secs(1), true)] {
+            assert!(!it.is_idle());
+            let done = Done {
+                took,
+                queued: false,
+                idle,
+            };
+            assert_eq!(it.done(&item, later), Some(done));
+        }
+        assert!(it.is_idle());
+        assert_eq!(it.done(&"b", later), None, "it is not processing");
+    }
+
+    #[test]
+    fn shut_down_queue_refuses_items_and_hands_out_the_queued_ones() {
+        let (mut it, now) = empty();
+        it.add("a", Priority::Normal, now);
+        assert!(!it.is_shutting_down());
+        it.shut_down();
+        assert!(it.is_shutting_down());
+        assert_eq!(it.add("b", Priority::Normal, now), Added::Refused);
+        assert_eq!(it.add_first("b", now), Added::Refused);
+        assert_eq!(item(it.next(now)), "a");
+        assert_eq!(it.next(now), Next::End);
+    }
+}

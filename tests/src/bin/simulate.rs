@@ -132,7 +132,7 @@ impl Total {
         self.schedules += 1;
         self.faults += outcome.counts.faults;
         for (site, position) in &outcome.coverage.positions {
-            if outcome.coverage.sites.contains(site) && !self.first.contains_key(site) {
+            if !self.first.contains_key(site) {
                 self.first.insert(site.clone(), (chain.to_vec(), *position));
             }
         }

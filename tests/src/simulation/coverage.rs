@@ -11,8 +11,10 @@ pub type Site = String;
 /// Counts over any number of runs.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
-    /// The position of the first request of each site in a run. Not kept over several runs.
+    /// The position of the first request of each site that had a response in a run. Not kept over several runs.
     pub positions: BTreeMap<Site, usize>,
+    /// The positions of the writes of a run, by the number of the request.
+    sent: BTreeMap<usize, usize>,
     /// All sites that wrote.
     pub sites: BTreeSet<Site>,
     /// The sites at which a process crashed before the write was sent.
@@ -25,14 +27,18 @@ pub struct Coverage {
 
 impl Coverage {
     pub(super) fn sent(&mut self, request: &Request, position: usize) {
-        self.positions.entry(site(request)).or_insert(position);
+        self.sent.insert(request.number, position);
     }
 
     pub(super) fn seen(&mut self, request: &Request) {
         let site = site(request);
-        if !self.sites.contains(&site) {
-            self.sites.insert(site);
+        if self.sites.contains(&site) {
+            return;
         }
+        if let Some(position) = self.sent.get(&request.number) {
+            self.positions.insert(site.clone(), *position);
+        }
+        self.sites.insert(site);
     }
 
     pub(super) fn before(&mut self, request: &Request) {

@@ -250,7 +250,7 @@ impl Graph {
 
     /// Two foreground deletions that block each other would deadlock: the dependent stops blocking. None without a cycle.
     fn unblock(&self, uid: &Uid, node: &Node) -> Option<Operation> {
-        if revived!(G9) || !node.blocks() || !self.is_in_cycle(uid, node) {
+        if revived!(G9) || !self.is_in_cycle(uid, node) {
             return None;
         }
         let references = node.owners.iter().map(|reference| OwnerRef {

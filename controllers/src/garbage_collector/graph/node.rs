@@ -94,10 +94,6 @@ impl Node {
         self.kind.resource.namespaced && self.key.namespace != *namespace
     }
 
-    pub(super) fn blocks(&self) -> bool {
-        self.owners.iter().any(|it| it.block_owner_deletion)
-    }
-
     pub(super) fn without(&self, finalizer: &str) -> Box<[Text]> {
         self.finalizers
             .iter()
