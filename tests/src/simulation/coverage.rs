@@ -11,10 +11,12 @@ pub type Site = String;
 /// Counts over any number of runs.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
-    /// The position of the first request of each site that had a response in a run. Not kept over several runs.
+    /// The position of the first request of each site that had a response in a run, and was sent while faults could happen. Not
+    /// kept over several runs.
     pub positions: BTreeMap<Site, usize>,
-    /// The positions of the writes of a run, by the number of the request.
+    /// The positions of the writes of a run until its faults end, by the number of the request.
     sent: BTreeMap<usize, usize>,
+    have_faults_ended: bool,
     /// All sites that wrote.
     pub sites: BTreeSet<Site>,
     /// The sites at which a process crashed before the write was sent.
@@ -27,7 +29,14 @@ pub struct Coverage {
 
 impl Coverage {
     pub(super) fn sent(&mut self, request: &Request, position: usize) {
-        self.sent.insert(request.number, position);
+        if !self.have_faults_ended {
+            self.sent.insert(request.number, position);
+        }
+    }
+
+    /// No process crashes any more in this run.
+    pub(super) fn end_faults(&mut self) {
+        self.have_faults_ended = true;
     }
 
     pub(super) fn seen(&mut self, request: &Request) {

@@ -351,6 +351,7 @@ impl Network {
     pub(super) fn end_faults(&self) {
         let mut state = self.state();
         state.faults.clear();
+        state.coverage.end_faults();
         state.outages.clear();
         for server in &state.servers {
             server.lag().release();
