@@ -26,7 +26,7 @@ pub struct Fence(Arc<Inner>);
 struct Inner {
     clock: Clock,
     state: Mutex<State>,
-    /// The open term, to wait for changes. It does not change when a deadline passes: see [`Fence::closed`].
+    /// The open term, to wait for changes. It changes after a deadline only once the fence is read: see [`Fence::closed`].
     term: watch::Sender<Option<Term>>,
 }
 
@@ -127,8 +127,7 @@ impl Fence {
     /// Returns the open term, if any. Capture it before the work that will write.
     #[must_use]
     pub fn term(&self) -> Option<Term> {
-        let open = self.state(|state| state.open)?;
-        self.within(&open).then_some(open.term)
+        self.open_term().map(|open| open.term)
     }
 
     /// Returns true if a write of `term` may be sent now.
@@ -151,12 +150,9 @@ impl Fence {
         let mut changed = self.0.term.subscribe();
         loop {
             changed.mark_unchanged();
-            let Some(open) = self.state(|state| state.open).filter(|open| open.term == term) else {
+            let Some(open) = self.open_term().filter(|open| open.term == term && !or(open)) else {
                 return;
             };
-            if or(&open) || !self.within(&open) {
-                return;
-            }
             let deadline = async {
                 match open.until {
                     None => std::future::pending().await,
@@ -174,9 +170,21 @@ impl Fence {
         }
     }
 
-    fn within(&self, open: &Open) -> bool {
-        open.until
-            .is_none_or(|(sent, length)| self.0.clock.elapsed(&sent) < length)
+    /// Returns the open term. A term whose deadline has passed is over, even if the wall clock is set back later: its tasks have
+    /// dropped their work.
+    fn open_term(&self) -> Option<Open> {
+        let has_passed = |open: &mut Open| {
+            let until = open.until;
+            until.is_some_and(|(sent, length)| self.0.clock.elapsed(&sent) >= length)
+        };
+        let (open, is_over) = self.state(|state| {
+            let is_over = state.open.take_if(has_passed).is_some();
+            (state.open, is_over)
+        });
+        if is_over {
+            self.0.term.send_replace(None);
+        }
+        open
     }
 
     fn state<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
@@ -291,6 +299,20 @@ mod tests {
         clock.inject(Fault::Skew(SignedDuration::from_hours(-1)));
         clock.sleep(TEN).await;
         assert!(!fence.allows(term));
+    }
+
+    /// A task that was refused has dropped its work, so its term must not continue.
+    #[tokio::test(start_paused = true)]
+    async fn wall_clock_set_back_does_not_reopen_a_term_that_was_over() {
+        let (fence, clock) = fence();
+        let term = fence.open(clock.mark(), TEN);
+        let mut closed = std::pin::pin!(fence.closed(term));
+        assert_eq!(clock.timeout(MILLI, &mut closed).await, None);
+        clock.inject(Fault::Skew(SignedDuration::from_hours(1)));
+        assert!(!fence.allows(term));
+        clock.inject(Fault::Skew(SignedDuration::ZERO));
+        assert!(!fence.allows(term) && !fence.extend(term, clock.mark(), TEN));
+        assert_eq!(clock.timeout(MILLI, &mut closed).await, Some(()));
     }
 
     #[tokio::test(start_paused = true)]
