@@ -295,6 +295,13 @@ impl MetaCache {
         self.informer.status_of_all()
     }
 
+    /// Returns the number of lists and watches that have failed, unless the API server has answered that it does not serve the
+    /// resource. The storage of the API server may have been restored from a backup during each failure.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.informer.failures()
+    }
+
     /// See [`Cache::silence`].
     #[must_use]
     pub fn silence(&self) -> Option<Duration> {

@@ -197,8 +197,8 @@ pub struct Graph {
     tombstones: Tombstones,
     /// The objects with a write that failed without a response of the storage, with the number of proofs of absence at that time.
     doubted: BTreeMap<Uid, u64>,
-    /// The kinds whose watch fails, with the number of proofs of absence when it broke.
-    failing: BTreeMap<Resource, u64>,
+    /// The kinds whose list or watch has failed, with the number of proofs of absence at that time.
+    failed: BTreeMap<Resource, u64>,
     /// Live reads of owners, and the end of their validity.
     answers: BTreeMap<Identity, (LiveState, Instant)>,
     /// The latency of the last GET of an owner, by resource.

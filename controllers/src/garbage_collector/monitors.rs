@@ -75,6 +75,10 @@ struct Applied {
     synced: bool,
     /// Whether the kind was not served when its cache last changed.
     unserved: bool,
+    /// The number of failed lists and watches of the cache.
+    failures: u64,
+    /// Whether the changes to apply may be from before a failure.
+    disregards_proofs: bool,
 }
 
 /// A kind whose cache has not synced.
@@ -234,6 +238,8 @@ impl Monitors {
                     epoch: self.epoch(resource),
                     synced: false,
                     unserved: false,
+                    failures: cache.failures(),
+                    disregards_proofs: false,
                 }),
                 begun: AtomicU64::new(0),
                 done: watch::Sender::new(0),
@@ -251,12 +257,17 @@ impl Monitors {
         // Read before the changes: the objects of the first list are then among them, or were applied before.
         let synced = monitor.cache.is_synced();
         let mut applied = lock(&monitor.applied);
-        let status = monitor.cache.status();
-        let unserved = status.is_unavailable();
+        let unserved = monitor.cache.status().is_unavailable();
         if unserved && !applied.unserved {
             self.refresh.notify_one();
         }
         applied.unserved = unserved;
+        // Read before the changes: those from before a failure are then in this batch or in the following ones.
+        let failures = monitor.cache.failures();
+        if failures != applied.failures {
+            applied.failures = failures;
+            applied.disregards_proofs = true;
+        }
         let mut deltas = Vec::new();
         while deltas.len() < BATCH_MAX
             && let Some(delta) = applied.subscription.try_next()
@@ -270,12 +281,6 @@ impl Monitors {
         let now = term.now();
         let mut distrusted_until = lock(&self.distrusted_until);
         term.apply_all(|graph, effects| {
-            match status {
-                Status::Retrying { .. } => graph.set_failing(resource, true),
-                // A list or a version that is current was read since.
-                Status::Synced => graph.set_failing(resource, false),
-                Status::Syncing | Status::Unavailable { .. } => {}
-            }
             if epoch != applied.epoch {
                 *distrusted_until = Some(later(now, RESTORE_DISTRUST));
                 tracing::warn!(%resource, "Storage of the API server was restored, resetting the graph");
@@ -292,6 +297,10 @@ impl Monitors {
             if synced && !more && !applied.synced {
                 effects.push(graph.synced(kind));
                 applied.synced = true;
+            }
+            if applied.disregards_proofs {
+                graph.disregard_proofs(resource);
+                applied.disregards_proofs = more;
             }
         });
         drop((applied, distrusted_until));

@@ -257,6 +257,17 @@ impl Informer {
         self.changes.send_replace(());
     }
 
+    /// Returns the number of lists and watches that have failed.
+    pub(super) fn failures(&self) -> u64 {
+        self.read(|state| state.failures)
+    }
+
+    /// Records that a list or watch has failed.
+    pub(super) fn record_failure(&self) {
+        self.change(|state| state.failures += 1);
+        self.changes.send_replace(());
+    }
+
     pub(super) fn set_unserved(&self, partition: Partition) {
         self.change(|state| state.partitions[partition.index()].unserved = true);
     }

@@ -119,6 +119,7 @@ impl Reflector {
             let reason = match self.list(&mut relist_requests).await {
                 Ok(()) => self.follow(&mut relist_requests).await,
                 Err(error) => {
+                    self.record(&error);
                     self.back_off(&error).await;
                     error.reason()
                 }
@@ -193,6 +194,7 @@ impl Reflector {
             if matches!(error, ReflectorError::Idle | ReflectorError::Stalled) {
                 self.informer.counters.idle_watches.inc();
             }
+            self.record(&error);
             let now = self.env.clock.now();
             let lasted = self.first_event.is_some_and(|at| now >= later(at, HEALTHY));
             let (recovery, backs_off) = error.recovery(lasted);
@@ -308,6 +310,13 @@ impl Reflector {
             });
         }
         Ok(())
+    }
+
+    /// Counts the failure. A server that does not serve the resource runs, and answers.
+    fn record(&self, error: &ReflectorError) {
+        if error.reason() != RelistReason::Unserved {
+            self.informer.record_failure();
+        }
     }
 
     /// Logs the failure, and waits before the next attempt.

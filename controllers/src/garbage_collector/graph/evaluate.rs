@@ -216,7 +216,7 @@ impl Graph {
                 }),
             };
         }
-        let doubted = doubted.max(self.doubtful(&identity));
+        let doubted = doubted.max(self.disregarded_proofs(&identity));
         match self.tombstones.proof(&identity, doubted) {
             Some(proof) => Ownership::dangling(identity, OwnerState::Absent(proof.clone())),
             None => self.virtual_ownership(&identity, now),

@@ -30,7 +30,7 @@ impl Graph {
         self.next_generation(now);
         self.synced.retain(|it| self.kinds.watched(it).is_some());
         self.unproven.retain(|it| self.kinds.watched(it).is_some());
-        self.failing.retain(|it, _| self.kinds.watched(it).is_some());
+        self.failed.retain(|it, _| self.kinds.watched(it).is_some());
         self.enqueue_unblocked(synced, &mut effects);
         effects.deduplicated()
     }
@@ -83,22 +83,22 @@ impl Graph {
         (!self.unproven.is_empty() && !left.is_zero()).then_some(left)
     }
 
-    /// The watch of a kind has broken, or is open again. The storage may be restored from a backup meanwhile: until the watch is
-    /// open, or the kind is no longer served, proofs from before it broke do not count.
-    pub fn set_failing(&mut self, resource: &Resource, is_failing: bool) {
-        if is_failing {
-            let proofs = self.tombstones.proofs();
-            self.failing.entry(resource.clone()).or_insert(proofs);
-        } else {
-            self.failing.remove(resource);
+    /// Disregards the proofs so far that objects of a kind are absent: its list or watch has failed, and the storage may have been
+    /// restored from a backup meanwhile. They count again when the kind is no longer served.
+    pub fn disregard_proofs(&mut self, resource: &Resource) {
+        if !revived!(A8) {
+            self.failed.insert(resource.clone(), self.tombstones.proofs());
         }
     }
 
-    /// The number of proofs of absence that do not count for an identity, because the watch of its kind fails.
-    pub(super) fn doubtful(&self, identity: &Identity) -> u64 {
+    /// Returns the number of proofs that do not count for an identity, because the list or watch of its kind has failed since.
+    pub(super) fn disregarded_proofs(&self, identity: &Identity) -> u64 {
+        if self.failed.is_empty() {
+            return 0;
+        }
         let kind = self.kinds.resolve(&identity.api_version, &identity.kind);
-        let failing = kind.and_then(|it| self.failing.get(&it.resource));
-        failing.copied().unwrap_or_default()
+        let failed = kind.and_then(|it| self.failed.get(&it.resource));
+        failed.copied().unwrap_or_default()
     }
 
     fn foreground(&self) -> impl Iterator<Item = &Uid> {

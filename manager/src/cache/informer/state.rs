@@ -16,6 +16,8 @@ pub(super) struct State {
     pub(super) stores: Vec<Projection>,
     /// The number of restores: versions of different epochs are not comparable.
     pub(super) epoch: u64,
+    /// The number of lists and watches that have failed.
+    pub(super) failures: u64,
 }
 
 pub(super) struct Projection {
@@ -61,6 +63,7 @@ impl State {
             partitions: partitions.collect(),
             stores: Vec::new(),
             epoch: 0,
+            failures: 0,
         }
     }
 
