@@ -154,7 +154,7 @@ impl Requests<'_> {
         patch: &Value,
     ) -> Result<(), ClientError> {
         let patch = Patch::merge(patch);
-        let patched = requests::patch_existing(self.client, resource, &child.key(), patch).await?;
+        let patched = requests::patch_existing(self.client, resource, child, patch).await?;
         if let Some(patched) = patched {
             self.record_write(resource, &patched, true);
         }

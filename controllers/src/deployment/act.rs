@@ -189,7 +189,8 @@ impl Executor<'_> {
     /// Patches the status, unless the Deployment is gone.
     pub(super) async fn write_status(&self, patch: &Value) -> Result<(), ClientError> {
         let patch = Patch::merge(patch).of("status");
-        if let Some(patched) = requests::patch_existing(self.client, &DEPLOYMENTS, self.key, patch).await? {
+        let meta = &self.deployment.metadata;
+        if let Some(patched) = requests::patch_existing(self.client, &DEPLOYMENTS, meta, patch).await? {
             self.record_write(&DEPLOYMENTS, &patched, true);
         }
         Ok(())
@@ -220,7 +221,7 @@ impl Executor<'_> {
     /// Patches a `ReplicaSet`. Returns false if it is gone or the API server answers with an `ignored` code.
     async fn patch_set(&self, set: &Meta, patch: &Value, ignored: &[u16]) -> Result<bool, ClientError> {
         let patch = Patch::merge(patch);
-        match requests::patch_existing(self.client, &REPLICA_SETS, &set.key(), patch).await {
+        match requests::patch_existing(self.client, &REPLICA_SETS, set, patch).await {
             Ok(Some(patched)) => {
                 self.record_write(&REPLICA_SETS, &patched, true);
                 Ok(true)

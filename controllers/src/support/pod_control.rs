@@ -339,7 +339,7 @@ impl PodControl<'_> {
                     let message = format!("Deleted pod: {}", pod.name);
                     self.event(EventType::Normal, "SuccessfulDelete", &message);
                 }
-                Err(error) if error.is_not_found(&pod.name) => {
+                Err(error) if self.client.is_absent(&PODS, &pod.key(), &pod.uid, &error).await => {
                     self.expectations.delete_succeeded(self.key, &pod.uid);
                 }
                 // The change may be a deletion: the expectation stays until it is resolved.

@@ -1,18 +1,19 @@
 //! Writes whose target may be gone by the time they arrive.
 
 use coxswain_manager::client::{Client, ClientError, Delete, Patch};
-use coxswain_manager::object::{Key, Meta, MetaObject, Resource, Version};
+use coxswain_manager::object::{Meta, MetaObject, Resource, Version};
 
 /// Patches an object and returns its new metadata, or none if the object does not exist.
 pub(crate) async fn patch_existing(
     client: &Client,
     resource: &Resource,
-    key: &Key,
+    meta: &Meta,
     patch: Patch,
 ) -> Result<Option<Meta>, ClientError> {
-    match client.patch::<MetaObject>(resource, key, patch).await {
+    let key = meta.key();
+    match client.patch::<MetaObject>(resource, &key, patch).await {
         Ok(patched) => Ok(Some(patched.metadata)),
-        Err(error) if is_gone(client, resource, key, &error).await? => Ok(None),
+        Err(error) if client.is_absent(resource, &key, &meta.uid, &error).await => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -24,32 +25,16 @@ pub(crate) async fn delete_unchanged(
     resource: &Resource,
     meta: &Meta,
 ) -> Result<Option<Meta>, ClientError> {
+    let key = meta.key();
     let delete = Delete::of(meta.uid.clone()).at(meta.resource_version.clone());
-    match client.delete(resource, &meta.key(), &delete).await {
+    match client.delete(resource, &key, &delete).await {
         // The object has finalizers.
         Ok(Some(terminating)) if !terminating.uid.is_empty() => Ok(Some(terminating)),
         Ok(_) => Ok(Some(Meta {
             resource_version: Version::none(),
             ..meta.clone()
         })),
-        Err(error) if is_gone(client, resource, &meta.key(), &error).await? => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Reports whether a write failed because its object does not exist. A webhook can answer 404 too, so the object is read.
-async fn is_gone(
-    client: &Client,
-    resource: &Resource,
-    key: &Key,
-    error: &ClientError,
-) -> Result<bool, ClientError> {
-    if !error.is_not_found(&key.name) {
-        return Ok(false);
-    }
-    match client.get::<MetaObject>(resource, key).await {
-        Ok(_) => Ok(false),
-        Err(error) if error.is_not_found(&key.name) => Ok(true),
+        Err(error) if client.is_absent(resource, &key, &meta.uid, &error).await => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -12,9 +12,10 @@ use super::request_span::RequestSpan;
 use super::service_account::{Bearer, NoToken};
 use super::transport::FencedTerm;
 use super::{
-    Call, Client, ClientError, Fence, RateLimit, ServiceAccount, SharedRateLimit, Term, Transport,
+    Call, Client, ClientError, Fence, RateLimit, ServiceAccount, SharedRateLimit, Term, Transport, View,
     WatchStream, response,
 };
+use crate::object::{Key, MetaObject, Resource, Uid};
 use crate::revived;
 use crate::trace::Tracer;
 
@@ -115,6 +116,18 @@ impl Reader {
         Self {
             limiter: self.limiter.as_ref().map(own),
             ..self.clone()
+        }
+    }
+
+    /// Reports whether the write to an object with this uid failed with `error` because the object does not exist. A webhook can
+    /// answer 404 too, so the object is read. Returns false if the read fails.
+    pub async fn is_absent(&self, resource: &Resource, key: &Key, uid: &Uid, error: &ClientError) -> bool {
+        if !error.is_not_found(&key.name) {
+            return false;
+        }
+        match self.get_as::<MetaObject>(resource, key, View::Metadata).await {
+            Ok(found) => found.metadata.uid != *uid,
+            Err(error) => error.is_not_found(&key.name),
         }
     }
 
