@@ -98,31 +98,31 @@ fn difference(expected: &Value, found: &Value) -> Option<String> {
     missing_fields(
         &expected["openAPIV3Schema"],
         &found["openAPIV3Schema"],
-        "",
+        &mut String::new(),
         &mut missing,
     );
     (!missing.is_empty()).then(|| format!("it does not have {}", missing.join(", ")))
 }
 
-/// Adds the fields of a schema that another one does not have.
-fn missing_fields(expected: &Value, found: &Value, path: &str, missing: &mut Vec<String>) {
+/// Adds the fields of a schema that another one does not have. The path is that of the schema.
+fn missing_fields(expected: &Value, found: &Value, path: &mut String, missing: &mut Vec<String>) {
     if expected.is_null() || found["x-kubernetes-preserve-unknown-fields"] == true {
         return;
     }
+    let length = path.len();
     for name in keys(&expected["properties"]) {
-        let path = format!("{path}.{name}");
+        path.push('.');
+        path.push_str(name);
         match &found["properties"][name] {
-            Value::Null => missing.push(path),
-            found => missing_fields(&expected["properties"][name], found, &path, missing),
+            Value::Null => missing.push(path.clone()),
+            found => missing_fields(&expected["properties"][name], found, path, missing),
         }
+        path.truncate(length);
     }
-    for (inner, suffix) in [("items", "[]"), ("additionalProperties", "[]")] {
-        missing_fields(
-            &expected[inner],
-            &found[inner],
-            &format!("{path}{suffix}"),
-            missing,
-        );
+    for inner in ["items", "additionalProperties"] {
+        path.push_str("[]");
+        missing_fields(&expected[inner], &found[inner], path, missing);
+        path.truncate(length);
     }
 }
 

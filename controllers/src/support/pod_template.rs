@@ -6,7 +6,7 @@
 
 use coxswain_manager::object::StringMap;
 use coxswain_manager::object::decode::null_is_default;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -76,9 +76,10 @@ impl Canonical {
     /// Returns the canonical form. Invalid JSON is treated as a missing template.
     #[must_use]
     pub fn of(template: &str) -> Self {
-        let mut text = String::new();
+        let mut text = Vec::with_capacity(template.len());
         write(&mut text, &normalized(template));
-        Self(text)
+        // Only text that serde_json writes, which is valid UTF-8.
+        Self(String::from_utf8(text).unwrap_or_default())
     }
 
     /// Returns the canonical text.
@@ -93,7 +94,10 @@ impl Canonical {
 pub fn normalized(template: &str) -> Value {
     let mut template: Value = serde_json::from_str(template).unwrap_or_default();
     unlabel(&mut template);
-    normal("", template).unwrap_or_default()
+    if !normalize("", &mut template) {
+        return Value::Null;
+    }
+    template
 }
 
 /// Reports whether the template of a Deployment is `now` still equal to `sent`, from which a `ReplicaSet` with the
@@ -178,34 +182,31 @@ pub fn difference(from: &Value, to: &Value) -> Value {
     Value::Object(patch)
 }
 
-/// Returns none for an empty value.
-fn normal(key: &str, value: Value) -> Option<Value> {
+/// Removes empty fields and converts quantities. Returns whether the value of the field `key` is not empty itself.
+fn normalize(key: &str, value: &mut Value) -> bool {
     match value {
-        Value::Null => None,
-        Value::Array(items) if items.is_empty() => None,
-        // The index of an item is significant, so empty items are kept.
-        Value::Array(items) => Some(
-            items
-                .into_iter()
-                .map(|it| normal("", it).unwrap_or_default())
-                .collect(),
-        ),
+        Value::Null => false,
+        Value::Array(items) => {
+            for item in &mut *items {
+                // The index of an item is significant, so empty items are kept.
+                if !normalize("", item) {
+                    *item = Value::Null;
+                }
+            }
+            !items.is_empty()
+        }
         Value::Object(fields) => {
             let is_quantity_map = QUANTITY_MAPS.contains(&key);
-            let fields: Map<String, Value> = fields
-                .into_iter()
-                .filter_map(|(field, value)| {
-                    let value = if is_quantity_map || QUANTITIES.contains(&&*field) {
-                        canonical_quantity(value)
-                    } else {
-                        normal(&field, value)?
-                    };
-                    Some((field, value))
-                })
-                .collect();
-            (!fields.is_empty() || !EMPTY_IS_MISSING.contains(&key)).then_some(Value::Object(fields))
+            fields.retain(|field, value| {
+                if is_quantity_map || QUANTITIES.contains(&&**field) {
+                    *value = canonical_quantity(value.take());
+                    return true;
+                }
+                normalize(field, value)
+            });
+            !fields.is_empty() || !EMPTY_IS_MISSING.contains(&key)
         }
-        other => Some(other),
+        _ => true,
     }
 }
 
@@ -219,30 +220,35 @@ fn canonical_quantity(value: Value) -> Value {
 }
 
 /// Writes JSON with sorted keys.
-fn write(text: &mut String, value: &Value) {
+fn write(text: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Array(items) => {
-            text.push('[');
+            text.push(b'[');
             for item in items {
                 write(text, item);
-                text.push(',');
+                text.push(b',');
             }
-            text.push(']');
+            text.push(b']');
         }
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_by_key(|(key, _)| *key);
-            text.push('{');
+            text.push(b'{');
             for (key, value) in fields {
-                text.push_str(&Value::from(key.as_str()).to_string());
-                text.push(':');
+                write_plain(text, key);
+                text.push(b':');
                 write(text, value);
-                text.push(',');
+                text.push(b',');
             }
-            text.push('}');
+            text.push(b'}');
         }
-        plain => text.push_str(&plain.to_string()),
+        plain => write_plain(text, plain),
     }
+}
+
+/// Writes text, a number, a boolean or null.
+fn write_plain(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    serde_json::to_writer(text, value).expect("a plain value, written to memory");
 }
 
 #[cfg(test)]

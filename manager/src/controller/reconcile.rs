@@ -71,8 +71,9 @@ impl<Q: Request, R: Reconciler<Q>> Reconciles<R, Q> {
             stop: self.stop.clone(),
         };
         tracing::debug!("Reconciling");
-        // The call is inside the async block: the part before the first await can panic too.
-        let reconcile = async { self.reconciler.reconcile(context, request.clone()).await };
+        // The call is inside the async block: the part before the first await can panic too. In a box, because the futures around
+        // it would all have its size, several kilobytes, and are moved.
+        let reconcile = Box::pin(async { self.reconciler.reconcile(context, request.clone()).await });
         let ended = clock
             .timeout(self.timeout, AssertUnwindSafe(reconcile).catch_unwind())
             .await;

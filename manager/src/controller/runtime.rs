@@ -275,7 +275,8 @@ impl Workers {
                             permit: Mutex::new(permit),
                             busy: Arc::new(progress.begin(name(&item))),
                         };
-                        let processed = process(item.clone(), slot);
+                        // In a box, because a spawn moves its future several times, and a reconcile is several kilobytes.
+                        let processed = Box::pin(process(item.clone(), slot));
                         let queue = queue.clone();
                         tasks.spawn(async move {
                             processed.await;

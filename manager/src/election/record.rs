@@ -50,34 +50,34 @@ impl Record {
 
     /// Empty if the Lease has no holder.
     pub(super) fn holder(&self) -> &str {
-        self.text("/spec/holderIdentity")
+        self.text("spec", "holderIdentity")
     }
 
     pub(super) fn version(&self) -> Version {
-        Version::from(self.text("/metadata/resourceVersion"))
+        Version::from(self.text("metadata", "resourceVersion"))
     }
 
     pub(super) fn uid(&self) -> &str {
-        self.text("/metadata/uid")
+        self.text("metadata", "uid")
     }
 
     pub(super) fn transitions(&self) -> i64 {
-        self.number("/spec/leaseTransitions").unwrap_or(0)
+        self.number("spec", "leaseTransitions").unwrap_or(0)
     }
 
     pub(super) fn acquired(&self) -> Option<Timestamp> {
-        self.text("/spec/acquireTime").parse().ok()
+        self.text("spec", "acquireTime").parse().ok()
     }
 
     pub(super) fn lease_duration(&self) -> Option<Duration> {
-        let seconds = self.number("/spec/leaseDurationSeconds")?;
+        let seconds = self.number("spec", "leaseDurationSeconds")?;
         Some(Duration::from_secs(u64::try_from(seconds).ok()?))
     }
 
     /// Reports whether the Lease was created without a holder, for example by an installer.
     pub(super) fn was_never_held(&self) -> bool {
-        let set = |field| self.0.pointer(field).is_some_and(|value| !value.is_null());
-        self.holder().is_empty() && !set("/spec/acquireTime") && !set("/spec/renewTime")
+        let set = |name| self.field("spec", name).is_some_and(|value| !value.is_null());
+        self.holder().is_empty() && !set("acquireTime") && !set("renewTime")
     }
 
     /// Reports whether both are the same Lease with the same spec; metadata may differ.
@@ -139,19 +139,21 @@ impl Record {
         lease
     }
 
-    fn text(&self, pointer: &str) -> &str {
-        self.0
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+    fn field(&self, section: &str, name: &str) -> Option<&Value> {
+        self.0.get(section)?.get(name)
     }
 
-    fn number(&self, pointer: &str) -> Option<i64> {
-        self.0.pointer(pointer).and_then(Value::as_i64)
+    fn text(&self, section: &str, name: &str) -> &str {
+        let text = self.field(section, name).and_then(Value::as_str);
+        text.unwrap_or_default()
+    }
+
+    fn number(&self, section: &str, name: &str) -> Option<i64> {
+        self.field(section, name)?.as_i64()
     }
 
     fn name(&self) -> &str {
-        self.text("/metadata/name")
+        self.text("metadata", "name")
     }
 
     /// Returns an annotation, whose key depends on the name of the Lease.

@@ -19,7 +19,7 @@ pub(super) const ROOT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=AP
 pub(super) const VERSION: &str = "application/json";
 
 /// The content of a root.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Listed {
     pub(super) groups: Vec<Group>,
     /// Whether it has only names: each version has to be read.

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::Discovery;
 use super::documents::{Documents, Root};
 use super::publisher::Publisher;
-use super::round::Round;
+use super::round::{Known, Round};
 use super::trigger::Triggers;
 
 /// The time between two rounds when nothing changes.
@@ -40,6 +40,8 @@ pub(super) struct Follower {
     /// The latest documents; parts that could not be read keep their last description.
     documents: Documents,
     round: Option<Round>,
+    /// The documents of the last round.
+    known: Known,
     /// The round has exceeded [`GRACE`].
     late: bool,
     /// Something changed after the round started.
@@ -71,6 +73,7 @@ impl Follower {
             triggers: Triggers::default(),
             documents: Documents::default(),
             round: None,
+            known: Known::new(),
             late: false,
             again: false,
             started: None,
@@ -118,7 +121,8 @@ impl Follower {
             }
         } else if now >= self.next {
             let suspects = std::mem::take(&mut self.failed);
-            self.round = Some(Round::start(&self.env, &self.client, suspects));
+            let known = std::mem::take(&mut self.known);
+            self.round = Some(Round::start(&self.env, &self.client, suspects, known));
             self.started = Some(now);
             (self.late, self.again) = (false, false);
         }
@@ -184,6 +188,7 @@ impl Follower {
         };
         self.next = clock.after(delay);
         failed.extend(round.answers().skipped.clone());
+        self.known = round.into_known();
         self.publisher.set_problems(failed, self.env.clock.wall());
         if self.again {
             self.soon();

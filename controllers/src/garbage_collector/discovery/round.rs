@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
 
-use super::decode;
+use super::decode::{self, Listed};
 use super::documents::{Documents, Root, group_version};
 
 /// The maximum number of concurrent requests.
@@ -27,8 +27,12 @@ pub(super) struct Round {
     open: BTreeSet<String>,
     /// The parts that failed in the last round. They are read last, so that a request that hangs does not delay the others.
     suspects: BTreeSet<String>,
+    known: Known,
     answers: Answers,
 }
+
+/// The last document of each root with its content: most rounds read the same documents again.
+pub(super) type Known = BTreeMap<Root, (RawResponse, Listed)>;
 
 /// The answers so far.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +52,7 @@ enum Part {
 }
 
 impl Round {
-    pub(super) fn start(env: &Env, client: &Reader, suspects: BTreeSet<String>) -> Self {
+    pub(super) fn start(env: &Env, client: &Reader, suspects: BTreeSet<String>, known: Known) -> Self {
         let mut round = Self {
             client: client.clone(),
             clock: env.clock.clone(),
@@ -57,6 +61,7 @@ impl Round {
             waiting: Root::ALL.map(Part::Root).into(),
             open: BTreeSet::new(),
             suspects,
+            known,
             answers: Answers::default(),
         };
         round.send();
@@ -69,6 +74,10 @@ impl Round {
 
     pub(super) fn answers(&self) -> &Answers {
         &self.answers
+    }
+
+    pub(super) fn into_known(self) -> Known {
+        self.known
     }
 
     /// The parts that failed or were not answered so far, and why.
@@ -116,11 +125,23 @@ impl Round {
         }
     }
 
+    /// Returns the content of a root. An equal document is not decoded again.
+    fn listed(&mut self, root: Root, raw: RawResponse) -> Result<Listed, String> {
+        if let Some((last, listed)) = self.known.get(&root)
+            && *last == raw
+        {
+            return Ok(listed.clone());
+        }
+        let listed = decode::root(root, &raw).map_err(|unusable| unusable.to_string())?;
+        self.known.insert(root, (raw, listed.clone()));
+        Ok(listed)
+    }
+
     fn apply(&mut self, part: &Part, answer: Result<RawResponse, String>) -> Result<(), String> {
         let raw = answer?;
         match part {
             Part::Root(root) => {
-                let mut listed = decode::root(*root, &raw).map_err(|unusable| unusable.to_string())?;
+                let mut listed = self.listed(*root, raw)?;
                 let versions = listed.groups.iter().flat_map(|group| {
                     let versions = group.versions.iter();
                     versions.map(|version| Part::Version(group.name.clone(), version.name.clone()))
