@@ -42,9 +42,8 @@ pub const START: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 /// The time without writes after which the state is checked.
 const STILL: Duration = Duration::from_secs(30);
-/// The longest time until the desired state is reached, after the last fault: a Lease of a single process expires, by a clock with
-/// half the rate, and ten minutes more.
-const LIMIT: Duration = Duration::from_mins(30);
+/// The longest time until the desired state is reached, after the last fault and the expiry of a Lease.
+const LIMIT: Duration = Duration::from_mins(10);
 
 /// The result of a run.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +92,13 @@ fn config(schedule: &Schedule) -> Arc<Config> {
 fn lease_times(several: bool) -> [Duration; 3] {
     let seconds = if several { [15, 10, 2] } else { [600, 400, 100] };
     seconds.map(Duration::from_secs)
+}
+
+/// Returns the longest time until the desired state is reached, after the last fault: by a clock with half the rate, a Lease takes
+/// twice as long to expire.
+fn limit(schedule: &Schedule) -> Duration {
+    let [lease_duration, ..] = lease_times(schedule.processes > 1);
+    2 * lease_duration + LIMIT
 }
 
 fn parse(controllers: &str, several: bool) -> Config {
@@ -169,7 +175,7 @@ fn rules(schedule: &Schedule) -> Rules {
         collects: schedule.scenario.controllers.contains("garbage"),
         has_one_cache: schedule.scenario.controllers == scenario::GARBAGE && is_immediate,
         takes_over_at_once: is_immediate,
-        converges_within: LIMIT,
+        converges_within: limit(schedule),
         ..Rules::default()
     };
     (schedule.scenario.rules)(schedule, &mut rules);
@@ -265,7 +271,13 @@ async fn drive(
             }
         }
         (schedule.scenario.run)(&mut user).await;
-        let outcome = settle(&network, &mut user, number + 1 == schedules.len()).await;
+        let outcome = settle(
+            &network,
+            &mut user,
+            limit(schedule),
+            number + 1 == schedules.len(),
+        )
+        .await;
         let is_correct = outcome.violations.is_empty();
         outcomes
             .lock()
@@ -279,7 +291,7 @@ async fn drive(
 }
 
 /// Ends the faults, and waits until the desired state is reached.
-async fn settle(network: &Network, user: &mut User, is_last: bool) -> Outcome {
+async fn settle(network: &Network, user: &mut User, limit: Duration, is_last: bool) -> Outcome {
     network.end_faults();
     let quiet = network::now();
     let mut interval = Duration::from_secs(5);
@@ -292,7 +304,7 @@ async fn settle(network: &Network, user: &mut User, is_last: bool) -> Outcome {
         }
         let at = state.at();
         let unmet = state.checker.at_rest(at);
-        if unmet.is_empty() || now.duration_since(quiet) > LIMIT {
+        if unmet.is_empty() || now.duration_since(quiet) > limit {
             break unmet;
         }
         state.log(|| format!("not at rest: {}", unmet[0].message));

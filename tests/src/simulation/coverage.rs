@@ -34,7 +34,7 @@ impl Coverage {
         }
     }
 
-    /// No process crashes any more in this run.
+    /// Records that no process crashes any more in this run.
     pub(super) fn end_faults(&mut self) {
         self.have_faults_ended = true;
     }

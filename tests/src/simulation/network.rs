@@ -279,7 +279,8 @@ impl Network {
         if state.processes.is_empty() {
             state.permutes_tasks = permutes_tasks;
         }
-        state.nodes = Nodes::new(&mut random);
+        let has_kubelet = schedule.scenario.controllers.contains("hollow-kubelet");
+        state.nodes = Nodes::new(&mut random, !has_kubelet);
         state.random = random;
         state.permuted = schedule.permuted;
         state.faults.clone_from(&schedule.faults);

@@ -14,6 +14,7 @@ use std::fmt;
 use std::pin::Pin;
 
 use super::checker::Rules;
+use super::network::Effect;
 use super::schedule::Schedule;
 use super::user::User;
 
@@ -46,6 +47,8 @@ impl fmt::Debug for Scenario {
 pub(super) const GARBAGE: &str = "garbage-collector-controller";
 pub(super) const REPLICAS: &str = "replicaset-controller";
 pub(super) const WORKLOADS: &str = "replicaset-controller,deployment-controller,garbage-collector-controller";
+const KUBELET: &str =
+    "replicaset-controller,deployment-controller,garbage-collector-controller,hollow-kubelet";
 pub(super) const BUILT_IN: &str = "replicaset-controller,replicationcontroller-controller,deployment-controller,garbage-collector-controller";
 pub(super) const ALL: &str = "replicaset-controller,replicationcontroller-controller,deployment-controller,appservice-controller,appreplicaset-controller,garbage-collector-controller";
 
@@ -126,7 +129,16 @@ pub static SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         is_chained: false,
-        ..scenario!("gc-restore", GARBAGE, disturbed::restore)
+        ..scenario!("gc-restore", GARBAGE, disturbed::restore, Effect::Refuse(503))
+    },
+    Scenario {
+        is_chained: false,
+        ..scenario!(
+            "gc-restore-offline",
+            GARBAGE,
+            disturbed::restore,
+            Effect::Disconnect
+        )
     },
     Scenario {
         rules: pods::rules_of_eviction,
@@ -165,6 +177,14 @@ pub static SCENARIOS: &[Scenario] = &[
         ..scenario!("takeover", WORKLOADS, takeover::take_over)
     },
     scenario!("generated", BUILT_IN, generated::run),
+    Scenario {
+        is_chained: false,
+        ..scenario!("kubelet-scale", KUBELET, workloads::scale)
+    },
+    Scenario {
+        is_chained: false,
+        ..scenario!("kubelet-roll", KUBELET, workloads::roll)
+    },
 ];
 
 /// Returns a scenario by its name.

@@ -155,6 +155,24 @@ fn owner_is_read_again_before_a_delete_is_retried_on_a_restored_storage() {
     }
 }
 
+/// A delete that waited while the API servers did not run was sent with a proof from before the restore.
+#[test]
+fn owner_is_read_again_after_the_watch_of_its_kind_failed() {
+    for seed in 0..40 {
+        check(&schedule("gc-restore-offline", seed, 1, &[]));
+    }
+}
+
+/// A wall clock was set forward, so that a sync ended with its term, and back, so that the term went on without the sync.
+#[test]
+fn term_does_not_continue_after_its_work_was_dropped() {
+    for position in (80..112).step_by(4) {
+        let forward = format!("F24@{position}:5100");
+        let back = format!("F24@{}:3352", position + 4);
+        check(&schedule("rs-adopt", 3, 1, &[&forward, &back]));
+    }
+}
+
 /// A new leader started its controllers after 30 s, although a cache had not caught up with the previous leader.
 #[test]
 fn controller_waits_until_its_caches_include_the_writes_of_the_previous_leader() {

@@ -176,11 +176,11 @@ impl User {
         self.network().state().sandbox.export()
     }
 
-    /// Replaces all objects with those of a backup. The API servers do not run meanwhile.
-    pub async fn restore(&mut self, backup: &str) {
+    /// Replaces all objects with those of a backup. The API servers do not run meanwhile, which has this effect on requests.
+    pub async fn restore(&mut self, backup: &str, effect: Effect) {
         self.network().state().disconnect();
         let time = RESTORE + Duration::from_millis(1);
-        self.begin_outage(Some(Class::F12), Covers::All, Effect::Refuse(503), time);
+        self.begin_outage(Some(Class::F12), Covers::All, effect, time);
         self.wait(RESTORE).await;
         self.network().state().restore(backup);
     }
@@ -271,7 +271,10 @@ fn removed_crds(user: &mut User) -> Vec<&'static Value> {
     static CRD_LIST: LazyLock<Vec<Value>> = LazyLock::new(api::crds);
     let is_removed = |crd: &&Value| {
         let name = crd["metadata"]["name"].as_str().unwrap_or_default();
-        user.get(&format!("{CRDS}/{name}")).is_null()
+        // Without decoding the CRD, which is large.
+        let uri = format!("{CRDS}/{name}");
+        let (code, _) = user.api.execute(Method::GET, &uri, JSON, Bytes::new());
+        code == 404
     };
     CRD_LIST.iter().filter(is_removed).collect()
 }

@@ -147,8 +147,10 @@ impl Leases {
         } else if !is_within(rules.shortest(lease.renew_deadline))
             && let Some(process) = requests.processes.get_mut(&process)
         {
-            // By its clock, the term may have ended. A new one has to prove its caches current; the old one has not.
+            // By its clock, the term may have ended. A new one has to prove its caches current; the old one has not. Both know the
+            // writes of the process.
             process.term += 1;
+            process.own_revision = answer.revision;
         }
         self.set_renewed(process, Some(answer.request.at));
     }

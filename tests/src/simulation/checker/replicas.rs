@@ -35,8 +35,8 @@ struct Set {
     replicas: History<i64>,
     /// Revision and actor of each pod that was active and is not any more.
     losses: Vec<(u64, Option<Actor>)>,
-    /// The times at which it adopted a pod.
-    adoptions: Vec<Duration>,
+    /// The time and the actor of each adoption of a pod.
+    adoptions: Vec<(Duration, Option<Actor>)>,
     replacements: Replacements,
     /// The numbers of active pods and of ready ones, and the time since which the status differs from them.
     counts: (i64, i64),
@@ -52,8 +52,8 @@ pub(super) struct Pod {
     revision: u64,
     /// The actor that created or adopted it; none for other clients.
     by: Option<Actor>,
-    /// The revision at which its labels have changed.
-    labelled: u64,
+    /// The revision at which its labels began or ceased to match the selector of its set.
+    selected: u64,
     pub(super) created: Duration,
     /// The time at which it was first running.
     pub(super) running: Option<Duration>,
@@ -127,7 +127,7 @@ impl Replicas {
 
     fn commit_pod(&mut self, context: &Context, change: &Change, new: Option<&Object>, found: &mut Found) {
         let before = self.pods.get(&change.uid).copied();
-        let after = new.map(|new| observe(before, change, new));
+        let after = new.map(|new| observe(context, before, change, new));
         let (was, is) = (
             before.and_then(|it| it.counted()),
             after.and_then(|it| it.counted()),
@@ -136,8 +136,8 @@ impl Replicas {
             Some(after) => self.pods.insert(change.uid, after),
             None => self.pods.remove(&change.uid),
         };
+        let by = actor(change);
         if was != is {
-            let by = actor(change);
             if let Some(set) = was.and_then(|it| self.sets.get_mut(&it)) {
                 set.active -= 1;
                 set.losses.push((change.revision, by));
@@ -149,7 +149,7 @@ impl Replicas {
                 let set = self.sets.entry(set).or_default();
                 set.active += 1;
                 if before.is_some() {
-                    set.adoptions.push(change.at);
+                    set.adoptions.push((change.at, by));
                 }
             }
         }
@@ -245,7 +245,11 @@ impl Replicas {
         }
         let known = context.requests.known_revision(sent, owners);
         // After a create without a response, its sender reads that the pod is absent, and may adopt another one.
-        let adopted = pods.adoptions.iter().filter(|it| sent.late && **it >= sent.at);
+        let process = |it: Option<Actor>| it.map(|it| it.process);
+        let by_sender = |(at, by): &&(Duration, Option<Actor>)| {
+            sent.late && *at >= sent.at && process(*by) == process(sent.actor)
+        };
+        let adopted = pods.adoptions.iter().filter(by_sender);
         let adopted = i64::try_from(adopted.count()).unwrap_or(i64::MAX);
         let most = pods.replicas.since(known).max().map(|it| it + adopted);
         let Some(most) = most.filter(|it| pods.active > *it) else {
@@ -256,7 +260,7 @@ impl Replicas {
         let counted = context.model.dependents(uid).filter(|it| {
             let pod = self.pods.get(&it.uid).filter(|it| it.counted() == Some(uid));
             // The API may refuse the release of a pod that the selector does not match, or did not match.
-            let counts = |it: &Pod| it.labelled <= shown && !sent.may_ignore(it.revision, it.by, shown);
+            let counts = |it: &Pod| it.selected <= shown && !sent.may_ignore(it.revision, it.by, shown);
             pod.is_some_and(counts) && selects(owner, it)
         });
         let counted: Vec<&Object> = counted.collect();
@@ -328,7 +332,7 @@ fn actor(change: &Change) -> Option<Actor> {
     sent.actor.filter(|_| expected)
 }
 
-fn observe(before: Option<Pod>, change: &Change, new: &Object) -> Pod {
+fn observe(context: &Context, before: Option<Pod>, change: &Change, new: &Object) -> Pod {
     let Detail::Pod { running, ready, .. } = new.detail else {
         return before.unwrap_or_else(|| unowned(change));
     };
@@ -344,8 +348,12 @@ fn observe(before: Option<Pod>, change: &Change, new: &Object) -> Pod {
     if pod.counted() != was {
         (pod.revision, pod.by) = (change.revision, actor(change));
     }
-    if change.old.as_ref().is_some_and(|old| !has_equal_labels(old, new)) {
-        pod.labelled = change.revision;
+    let set = pod.set.and_then(|it| context.model.get(it));
+    if let (Some(old), Some(set)) = (&change.old, set)
+        && !has_equal_labels(old, new)
+        && selects(set, old) != selects(set, new)
+    {
+        pod.selected = change.revision;
     }
     pod
 }
@@ -356,7 +364,7 @@ fn unowned(change: &Change) -> Pod {
         active: false,
         revision: change.revision,
         by: None,
-        labelled: 0,
+        selected: 0,
         created: change.at,
         running: None,
         ready: false,

@@ -58,6 +58,8 @@ pub(super) struct Sent {
     pub(super) began: u64,
     /// The revision at the start of the term.
     pub(super) term_revision: u64,
+    /// The revision up to which the process knows its own writes, whether or not a new term has begun since.
+    pub(super) own_revision: u64,
     /// The number of executions that succeeded.
     pub(super) executions: u8,
     /// It was executed after the sender had an answer, or had stopped waiting for it.
@@ -76,6 +78,7 @@ pub(super) struct Process {
     pub(super) has_read_lease: bool,
     pub(super) term: u32,
     pub(super) term_revision: u64,
+    pub(super) own_revision: u64,
     pub(super) term_began: Duration,
     controllers: BTreeMap<Symbol, Activity>,
     /// Position and revision of deliveries by resource, both ascending: a delivery hides the earlier ones that are newer.
@@ -131,6 +134,7 @@ impl Requests {
             has_read_lease: false,
             term: 0,
             term_revision,
+            own_revision: term_revision,
             term_began: at,
             controllers: BTreeMap::new(),
             delivered: BTreeMap::new(),
@@ -155,6 +159,7 @@ impl Requests {
             position,
             began: position,
             term_revision: 0,
+            own_revision: 0,
             executions: 0,
             late: false,
             answered: None,
@@ -167,6 +172,7 @@ impl Requests {
                 term: process.term,
             });
             sent.term_revision = process.term_revision;
+            sent.own_revision = process.own_revision;
             if verb != Verb::Watch {
                 let activity = process.controllers.entry(agent).or_default();
                 let last = (position, process.last_delivery);
@@ -265,7 +271,9 @@ impl Sent {
     /// term it has caught up with the writes of other processes.
     pub(super) fn may_ignore(&self, revision: u64, by: Option<Actor>, known_revision: u64) -> bool {
         let is_before = by.is_some() && revision <= self.term_revision;
-        by != self.actor && !is_before && revision > known_revision
+        let process = |it: Option<Actor>| it.map(|it| it.process);
+        let is_own = by == self.actor || process(by) == process(self.actor) && revision <= self.own_revision;
+        !is_own && !is_before && revision > known_revision
     }
 }
 

@@ -48,6 +48,7 @@ impl State {
         match self.outage(&wire.request) {
             Some(Effect::Refuse(code)) => return self.respond(wire, code),
             Some(Effect::NotServed) => return self.respond_not_served(wire),
+            Some(Effect::Disconnect) => return self.fail(*wire),
             Some(Effect::Delay(_)) | None => {}
         }
         if self.changes_templates {
@@ -190,6 +191,9 @@ impl State {
                 revision,
                 request: request.number,
             });
+        }
+        if request.verb == "watch" {
+            self.watch_answered(request.number);
         }
         let _ = reply.send(answer);
         if fault.is_some_and(|it| it.class == Class::F03) {

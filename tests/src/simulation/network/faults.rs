@@ -40,6 +40,8 @@ pub enum Effect {
     NotServed,
     /// The response takes this time.
     Delay(Duration),
+    /// The connection breaks.
+    Disconnect,
 }
 
 /// The requests that an outage covers.

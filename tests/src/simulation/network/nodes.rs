@@ -1,6 +1,6 @@
 //! A model of the nodes: pods are bound, run, become ready, and are removed after their deletion.
 //!
-//! It has the effects of hollow-kubelet with fewer requests.
+//! It has the effects of hollow-kubelet with fewer requests, and does nothing where the processes run hollow-kubelet.
 
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ const MERGE: &str = "application/merge-patch+json";
 /// The behaviour of the nodes.
 #[derive(Default)]
 pub(super) struct Nodes {
+    /// False if the processes run hollow-kubelet.
+    is_active: bool,
     /// The time that a pod needs to become ready, at most.
     start: Duration,
     disturbed_until: Option<Instant>,
@@ -27,9 +29,10 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    pub(super) fn new(random: &mut Random) -> Self {
+    pub(super) fn new(random: &mut Random, is_active: bool) -> Self {
         let start = *random.pick(&[0, 0, 1, 3]);
         Self {
+            is_active,
             start: Duration::from_secs(start),
             disturbed_until: None,
             fail: false,
@@ -104,7 +107,9 @@ impl Pod<'_> {
 impl State {
     /// A node acts on a changed pod later.
     pub(super) fn pod_changed(&mut self, commit: &Commit) {
-        let Some(after) = &commit.after else { return };
+        let Some(after) = commit.after.as_ref().filter(|_| self.nodes.is_active) else {
+            return;
+        };
         let Ok(pod) = serde_json::from_slice::<Pod<'_>>(after) else {
             return;
         };

@@ -28,6 +28,8 @@ pub(super) struct Stream {
     /// Events on the way, each with its sequence number.
     events: VecDeque<(u64, Bytes)>,
     sender: mpsc::UnboundedSender<io::Result<Bytes>>,
+    /// The response has arrived: the process can read events.
+    is_answered: bool,
     late_until: Option<Instant>,
     /// Half-open: nothing arrives any more.
     pub(super) is_silent: bool,
@@ -60,7 +62,7 @@ impl Stream {
 
     /// Returns the sequence number of the next event, if one can be delivered.
     pub(super) fn ready(&self, now: Instant) -> Option<u64> {
-        if self.is_silent || self.late_until.is_some_and(|until| until > now) {
+        if self.is_silent || !self.is_answered || self.late_until.is_some_and(|until| until > now) {
             return None;
         }
         self.events.front().map(|it| it.0)
@@ -101,6 +103,7 @@ impl State {
             body: Box::pin(body),
             events: VecDeque::new(),
             sender,
+            is_answered: false,
             late_until: None,
             is_silent: false,
             has_ended: false,
@@ -108,6 +111,17 @@ impl State {
         self.open.insert(id, Open::Stream(Box::new(stream)));
         self.go_on(id);
         Response::from_parts(parts, LinkBody::Parts(receiver))
+    }
+
+    /// The response of a watch has arrived.
+    pub(super) fn watch_answered(&mut self, request: usize) {
+        for open in self.open.values_mut() {
+            if let Open::Stream(stream) = open
+                && stream.request == request
+            {
+                stream.is_answered = true;
+            }
+        }
     }
 
     /// Delivers the next event of a watch.

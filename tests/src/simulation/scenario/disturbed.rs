@@ -180,7 +180,7 @@ pub(super) async fn failover(user: &mut User) {
 }
 
 /// The storage is restored from a backup, in which deleted objects exist.
-pub(super) async fn restore(user: &mut User) {
+pub(super) async fn restore(user: &mut User, effect: Effect) {
     let owner = user.create(SERVICES, &service("owner", &[]));
     for index in 0..2 {
         user.create(MAPS, &map(&format!("dependent-{index}"), &[&owner]));
@@ -190,6 +190,6 @@ pub(super) async fn restore(user: &mut User) {
     user.delete(&format!("{SERVICES}/owner"), Policy::Background);
     user.pause(60).await;
     user.wait(Duration::from_secs(5)).await;
-    user.restore(&backup).await;
+    user.restore(&backup, effect).await;
     user.wait(Duration::from_secs(30)).await;
 }

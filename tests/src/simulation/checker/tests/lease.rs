@@ -133,6 +133,24 @@ fn only_a_term_that_is_new_for_certain_proves_its_caches() {
     }
 }
 
+/// Whether or not the term is new, the process knows the pods that it has created.
+#[test]
+fn surplus_create_after_a_late_renewal_violates_s5() {
+    for seconds in [7.0, 21.0] {
+        let mut story = election();
+        story.fault("F24");
+        story.user((SETS, "default/web"), &replica_set("web", 1));
+        story.deliver(0, SETS);
+        story.deliver(0, PODS);
+        renew(&mut story, 0, "a");
+        story.write(RS, "create", (PODS, "default/a"), Some(&pod("a", "web")));
+        story.wait(seconds);
+        renew(&mut story, 0, "a");
+        story.write(RS, "create", (PODS, "default/b"), Some(&pod("b", "web")));
+        assert_eq!(story.found(), ["S5"], "{seconds}");
+    }
+}
+
 /// A leader, and a standby that follows the Lease.
 fn two_processes() -> Story {
     let mut story = election();

@@ -198,6 +198,18 @@ fn late_create_after_an_adoption_is_allowed() {
     }
 }
 
+#[test]
+fn adoption_by_another_client_allows_no_late_create() {
+    let mut story = set(1);
+    create(&mut story, RS, "c");
+    let late = story.send(RS, "create", (PODS, "default/a"));
+    story.answer(late, None);
+    story.user((PODS, "default/b"), &object("b", &[]));
+    user_creates(&mut story, "b");
+    story.execute(late, (PODS, "default/a"), Some(&pod("a", "web")));
+    assert_eq!(story.found(), ["S5"]);
+}
+
 /// The sender repeats a create without a response under the same name. Once that pod is gone, nothing prevents the first one.
 #[test]
 fn late_create_of_a_name_that_is_free_again_is_allowed() {
@@ -245,6 +257,17 @@ fn pod_that_the_selector_did_not_match_does_not_count() {
         create(&mut story, RS, "b");
         assert_eq!(story.found(), expected);
     }
+}
+
+#[test]
+fn pod_counts_while_the_change_of_another_label_is_not_delivered() {
+    let mut story = set(1);
+    create(&mut story, RS, "a");
+    let mut relabelled = pod("a", "web");
+    relabelled["metadata"]["labels"]["tier"] = json!("front");
+    story.user((PODS, &key("a")), &relabelled);
+    create(&mut story, RS, "b");
+    assert_eq!(story.found(), ["S5"]);
 }
 
 #[test]
