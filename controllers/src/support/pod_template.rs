@@ -78,8 +78,7 @@ impl Canonical {
     pub fn of(template: &str) -> Self {
         let mut text = Vec::with_capacity(template.len());
         write(&mut text, &normalized(template));
-        // Only text that serde_json writes, which is valid UTF-8.
-        Self(String::from_utf8(text).unwrap_or_default())
+        Self(String::from_utf8(text).expect("JSON, which is valid UTF-8"))
     }
 
     /// Returns the canonical text.

@@ -28,7 +28,7 @@ pub(super) struct Stream {
     /// Events on the way, each with its sequence number.
     events: VecDeque<(u64, Bytes)>,
     sender: mpsc::UnboundedSender<io::Result<Bytes>>,
-    /// The response has arrived: the process can read events.
+    /// Whether the response has arrived, so that the process can read events.
     is_answered: bool,
     late_until: Option<Instant>,
     /// Half-open: nothing arrives any more.
@@ -113,7 +113,7 @@ impl State {
         Response::from_parts(parts, LinkBody::Parts(receiver))
     }
 
-    /// The response of a watch has arrived.
+    /// Records that the response of a watch has arrived.
     pub(super) fn watch_answered(&mut self, request: usize) {
         for open in self.open.values_mut() {
             if let Open::Stream(stream) = open
