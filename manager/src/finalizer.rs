@@ -86,7 +86,7 @@ pub async fn remove(
     };
     match send(client, resource, meta, &patch).await {
         Ok(meta) => Ok(Some(meta)),
-        Err(error) if client.is_absent(resource, &meta.key(), &meta.uid, &error).await => Ok(None),
+        Err(error) if client.is_absent(resource, &meta.key(), &meta.uid, &error).await? => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -71,7 +71,7 @@ incidents! {
     A5: "An ownerReference in another served version than the watched one does not block its owner.",
     A6: "A live list for orphaning that takes longer than 5 s (2 min in the finding) is discarded and starts over.",
     A7: "The orphaning of a cluster-scoped owner relists every idle kind.",
-    A8: "A list does not replace objects of a newer version, and proofs of absence outlive the dependents.",
+    A8: "A list does not replace objects of a newer version, and proofs of absence outlive the dependents and the failures of watches.",
     A9: "After a takeover, caches that are not proven current suffice to remove a foreground finalizer.",
     B1: "Every finished pod delays its replacement, also one that ran for long.",
     B2: "A failing create postpones the status, and drops the time of the next sync.",

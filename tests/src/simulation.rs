@@ -40,9 +40,9 @@ use user::User;
 /// The wall time at the start of a run.
 pub const START: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// The time without writes after which the state is checked. Several processes send more messages for their Lease in it than for the
-/// steps of a user.
-const STILL: Duration = Duration::from_secs(10);
+/// The time without writes after which the state is checked: that of one process, and of several ones. These send many messages for
+/// their Lease meanwhile.
+const STILL: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(10)];
 /// The time until the next check if the desired state is not reached: it often takes as long as a Lease.
 const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The longest time until the desired state is reached, after the last fault and the expiry of a Lease.
@@ -274,13 +274,7 @@ async fn drive(
             }
         }
         (schedule.scenario.run)(&mut user).await;
-        let outcome = settle(
-            &network,
-            &mut user,
-            limit(schedule),
-            number + 1 == schedules.len(),
-        )
-        .await;
+        let outcome = settle(&network, &mut user, schedule, number + 1 == schedules.len()).await;
         let is_correct = outcome.violations.is_empty();
         outcomes
             .lock()
@@ -294,7 +288,9 @@ async fn drive(
 }
 
 /// Ends the faults, and waits until the desired state is reached.
-async fn settle(network: &Network, user: &mut User, limit: Duration, is_last: bool) -> Outcome {
+async fn settle(network: &Network, user: &mut User, schedule: &Schedule, is_last: bool) -> Outcome {
+    let still = STILL[usize::from(schedule.processes > 1)];
+    let limit = limit(schedule);
     network.end_faults();
     let quiet = network::now();
     let mut interval = Duration::from_secs(5);
@@ -302,7 +298,7 @@ async fn settle(network: &Network, user: &mut User, limit: Duration, is_last: bo
         user.wait(interval).await;
         let now = network::now();
         let mut state = network.state();
-        if now.duration_since(state.last_write) < STILL {
+        if now.duration_since(state.last_write) < still {
             continue;
         }
         let at = state.at();

@@ -173,7 +173,14 @@ impl Requests<'_> {
     /// Removes the finalizer, and returns the new metadata; `None` if it was not present, or the object is deleted.
     pub(super) async fn remove_finalizer(&self, meta: &Meta) -> Result<Option<Meta>, Failure> {
         let after = finalizer::remove(self.client, &APP_SERVICES, meta, FINALIZER).await;
-        let after = after.map_err(|error| self.app_failure(error))?;
+        let after = after.map_err(|error| {
+            if error.is_not_found(&meta.name) {
+                // The AppService was read after this answer, and exists.
+                error.into()
+            } else {
+                self.app_failure(error)
+            }
+        })?;
         if let Some(after) = &after {
             self.record_write(&APP_SERVICES, after, true);
         }

@@ -197,7 +197,7 @@ pub struct Graph {
     tombstones: Tombstones,
     /// The objects with a write that failed without a response of the storage, with the number of proofs of absence at that time.
     doubted: BTreeMap<Uid, u64>,
-    /// The kinds whose list or watch has failed, with the number of proofs of absence at that time.
+    /// The kinds whose list or watch has failed, with a number between the proofs of absence before that and those after it.
     failed: BTreeMap<Resource, u64>,
     /// Live reads of owners, and the end of their validity.
     answers: BTreeMap<Identity, (LiveState, Instant)>,

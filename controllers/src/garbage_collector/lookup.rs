@@ -99,7 +99,7 @@ async fn get(term: &GcTerm, lookup: &Lookup, client: &Reader, slot: &Slot) -> Re
         Ok(MetaObject { metadata }) => found(term, lookup, &metadata, sent),
         Err(error) if error.is_not_found(&identity.name) || any_404 && error.code() == Some(404) => {
             term.metrics.looked_up("not_found");
-            term.apply(|graph| graph.absent(identity, Proof::NotFound));
+            term.apply(|graph| graph.read_absent(identity, Proof::NotFound, sent.1));
             Ok(())
         }
         Err(error) => {
@@ -122,7 +122,7 @@ fn found(term: &GcTerm, lookup: &Lookup, meta: &Meta, sent: (Instant, u64)) -> R
     if meta.uid != identity.uid {
         term.metrics.looked_up("other_uid");
         let proof = Proof::OtherUid(meta.uid.clone());
-        term.apply(|graph| graph.absent(identity, proof));
+        term.apply(|graph| graph.read_absent(identity, proof, sent.1));
         return Ok(());
     }
     let live = if meta.is_terminating() && meta.has_finalizer(FOREGROUND) && !meta.has_finalizer(ORPHAN) {

@@ -230,6 +230,9 @@ impl Monitors {
             if cache.is_synced() {
                 term.apply_all(|graph, _| graph.mark_unproven(resource));
             }
+            // While the kind was not followed, no failure was recorded.
+            term.apply_all(|graph, _| graph.disregard_proofs(resource));
+            let failures = cache.failures();
             let monitor = Monitor {
                 kind: Arc::clone(kind),
                 since: now,
@@ -238,7 +241,7 @@ impl Monitors {
                     epoch: self.epoch(resource),
                     synced: false,
                     unserved: false,
-                    failures: cache.failures(),
+                    failures,
                     disregards_proofs: false,
                 }),
                 begun: AtomicU64::new(0),

@@ -76,6 +76,13 @@ enum Create {
     NotSent(Text),
 }
 
+/// The outcome of one delete.
+enum Deletion {
+    Accepted,
+    /// The pod does not exist.
+    Unnecessary,
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("{key} was deleted or replaced since it was read: it adopts no pods")]
 struct OwnerChanged {
@@ -321,7 +328,15 @@ impl PodControl<'_> {
             }
             let meta = &pod.metadata;
             let delete = Delete::of(meta.uid.clone()).at(meta.resource_version.clone());
-            let answer = self.client.delete(&PODS, &meta.key(), &delete).await;
+            let key = meta.key();
+            let answer = match self.client.delete(&PODS, &key, &delete).await {
+                Ok(_) => Ok(Deletion::Accepted),
+                Err(error) => match self.client.is_absent(&PODS, &key, &meta.uid, &error).await {
+                    Ok(true) => Ok(Deletion::Unnecessary),
+                    Ok(false) => Err(error),
+                    Err(error) => Err(error),
+                },
+            };
             (pod, Some(answer))
         });
         let answers: Vec<_> = sent.buffered(MAX_IN_FLIGHT).collect().await;
@@ -334,13 +349,11 @@ impl PodControl<'_> {
                 continue;
             };
             match answer {
-                Ok(_) => {
+                Ok(Deletion::Unnecessary) => self.expectations.delete_succeeded(self.key, &pod.uid),
+                Ok(Deletion::Accepted) => {
                     self.expectations.delete_succeeded(self.key, &pod.uid);
                     let message = format!("Deleted pod: {}", pod.name);
                     self.event(EventType::Normal, "SuccessfulDelete", &message);
-                }
-                Err(error) if self.client.is_absent(&PODS, &pod.key(), &pod.uid, &error).await => {
-                    self.expectations.delete_succeeded(self.key, &pod.uid);
                 }
                 // The change may be a deletion: the expectation stays until it is resolved.
                 Err(error) if error.is_conflict() => outcome.conflict = true,

@@ -78,7 +78,8 @@ impl Canonical {
     pub fn of(template: &str) -> Self {
         let mut text = Vec::with_capacity(template.len());
         write(&mut text, &normalized(template));
-        Self(String::from_utf8(text).expect("JSON, which is valid UTF-8"))
+        // JSON is valid UTF-8: nothing is replaced.
+        Self(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Returns the canonical text.

@@ -13,7 +13,7 @@ pub(crate) async fn patch_existing(
     let key = meta.key();
     match client.patch::<MetaObject>(resource, &key, patch).await {
         Ok(patched) => Ok(Some(patched.metadata)),
-        Err(error) if client.is_absent(resource, &key, &meta.uid, &error).await => Ok(None),
+        Err(error) if client.is_absent(resource, &key, &meta.uid, &error).await? => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -34,7 +34,7 @@ pub(crate) async fn delete_unchanged(
             resource_version: Version::none(),
             ..meta.clone()
         })),
-        Err(error) if client.is_absent(resource, &key, &meta.uid, &error).await => Ok(None),
+        Err(error) if client.is_absent(resource, &key, &meta.uid, &error).await? => Ok(None),
         Err(error) => Err(error),
     }
 }

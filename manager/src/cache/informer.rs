@@ -257,12 +257,12 @@ impl Informer {
         self.changes.send_replace(());
     }
 
-    /// Returns the number of lists and watches that have failed.
+    /// Returns the number of lists and watches of the served resource that have failed.
     pub(super) fn failures(&self) -> u64 {
         self.read(|state| state.failures)
     }
 
-    /// Records that a list or watch has failed.
+    /// Records that a list or watch of the served resource has failed.
     pub(super) fn record_failure(&self) {
         self.change(|state| state.failures += 1);
         self.changes.send_replace(());

@@ -312,9 +312,9 @@ impl Reflector {
         Ok(())
     }
 
-    /// Counts the failure. A server that does not serve the resource runs, and answers.
+    /// Counts the failure, unless the resource is not served.
     fn record(&self, error: &ReflectorError) {
-        if error.reason() != RelistReason::Unserved {
+        if !error.is_unserved() {
             self.informer.record_failure();
         }
     }

@@ -120,14 +120,24 @@ impl Reader {
     }
 
     /// Reports whether the write to an object with this uid failed with `error` because the object does not exist. A webhook can
-    /// answer 404 too, so the object is read. Returns false if the read fails.
-    pub async fn is_absent(&self, resource: &Resource, key: &Key, uid: &Uid, error: &ClientError) -> bool {
+    /// answer 404 too, so the object is read. Returns the error of a read that fails.
+    pub async fn is_absent(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        uid: &Uid,
+        error: &ClientError,
+    ) -> Result<bool, ClientError> {
         if !error.is_not_found(&key.name) {
-            return false;
+            return Ok(false);
         }
         match self.get_as::<MetaObject>(resource, key, View::Metadata).await {
-            Ok(found) => found.metadata.uid != *uid,
-            Err(error) => error.is_not_found(&key.name),
+            // An answer about another object proves nothing.
+            Ok(MetaObject { metadata }) => {
+                Ok(metadata.key() == *key && !metadata.uid.is_empty() && metadata.uid != *uid)
+            }
+            Err(error) if error.is_not_found(&key.name) => Ok(true),
+            Err(error) => Err(error),
         }
     }
 

@@ -40,7 +40,7 @@ pub(super) struct Follower {
     /// The latest documents; parts that could not be read keep their last description.
     documents: Documents,
     round: Option<Round>,
-    /// The documents of the last round.
+    /// The last decoded document of each root.
     known: Known,
     /// The round has exceeded [`GRACE`].
     late: bool,

@@ -31,7 +31,7 @@ pub(super) struct Round {
     answers: Answers,
 }
 
-/// The last document of each root with its content: most rounds read the same documents again.
+/// The last decoded document of each root with its content: most rounds read the same documents again.
 pub(super) type Known = BTreeMap<Root, (RawResponse, Listed)>;
 
 /// The answers so far.

@@ -47,6 +47,15 @@ impl Graph {
         effects.deduplicated()
     }
 
+    /// A live read that was sent after the first `sent` proofs has shown that an owner is absent. It is not a proof if the list or
+    /// watch of the kind has failed since.
+    pub fn read_absent(&mut self, identity: &Identity, proof: Proof, sent: u64) -> Effects {
+        if self.disregarded_proofs(identity) > sent {
+            return Effects::default();
+        }
+        self.absent(identity, proof)
+    }
+
     /// An owner is proven absent.
     pub fn absent(&mut self, identity: &Identity, proof: Proof) -> Effects {
         let mut effects = Effects::default();

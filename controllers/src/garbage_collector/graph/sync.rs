@@ -87,7 +87,7 @@ impl Graph {
     /// restored from a backup meanwhile. They count again when the kind is no longer served.
     pub fn disregard_proofs(&mut self, resource: &Resource) {
         if !revived!(A8) {
-            self.failed.insert(resource.clone(), self.tombstones.proofs());
+            self.failed.insert(resource.clone(), self.tombstones.mark());
         }
     }
 

@@ -35,6 +35,12 @@ impl Tombstones {
         self.proofs
     }
 
+    /// Returns a number between those of the proofs so far and those of later ones.
+    pub(super) fn mark(&mut self) -> u64 {
+        self.proofs += 1;
+        self.proofs
+    }
+
     /// Replaces the proof. Returns false if the identity is not known to be absent.
     pub(super) fn renew(&mut self, identity: &Identity, proof: &Proof) -> bool {
         let Some(held) = self.all.get_mut(identity) else {

@@ -16,7 +16,7 @@ pub(super) struct State {
     pub(super) stores: Vec<Projection>,
     /// The number of restores: versions of different epochs are not comparable.
     pub(super) epoch: u64,
-    /// The number of lists and watches that have failed.
+    /// The number of lists and watches of the served resource that have failed.
     pub(super) failures: u64,
 }
 

@@ -192,7 +192,7 @@ impl State {
                 request: request.number,
             });
         }
-        if request.verb == "watch" {
+        if request.verb == "watch" && answer.is_ok() {
             self.watch_answered(request.number);
         }
         let _ = reply.send(answer);

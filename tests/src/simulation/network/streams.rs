@@ -148,7 +148,9 @@ impl State {
             let text: String = text.chars().take(160).collect();
             format!("event to {} {} {text}", stream.process, stream.collection)
         });
-        if let Some(revision) = revision(&event) {
+        let revision = revision(&event);
+        let is_open = stream.sender.send(Ok(event)).is_ok();
+        if let Some(revision) = revision.filter(|_| is_open) {
             self.delivered.push(Fact::Delivered {
                 process: stream.process,
                 collection: stream.collection.clone(),
@@ -156,7 +158,6 @@ impl State {
                 request: stream.request,
             });
         }
-        let is_open = stream.sender.send(Ok(event)).is_ok();
         if is_open && (!stream.has_ended || !stream.events.is_empty()) {
             self.open.insert(id, Open::Stream(stream));
         }

@@ -71,7 +71,8 @@ pub(super) async fn unseen_dependents(user: &mut User) {
 
 /// A webhook rejects the DELETEs of some dependents. The others are deleted meanwhile.
 pub(super) async fn rejected_deletes(user: &mut User) {
-    let owners = ["first", "second"].map(|name| user.create(MAPS, &map(name, &[])));
+    // Reads of the owners must not close the circuit breaker of their dependents.
+    let owners = ["first", "second"].map(|name| user.create(SERVICES, &service(name, &[])));
     for index in 0..REJECTED {
         user.create(MAPS, &map(&format!("rejected-{index}"), &[&owners[0]]));
     }
@@ -84,9 +85,9 @@ pub(super) async fn rejected_deletes(user: &mut User) {
         Effect::Refuse(500),
         Duration::from_secs(100),
     );
-    user.delete(&at("first"), Policy::Background);
+    user.delete(&format!("{SERVICES}/first"), Policy::Background);
     user.wait(Duration::from_secs(5)).await;
-    user.delete(&at("second"), Policy::Background);
+    user.delete(&format!("{SERVICES}/second"), Policy::Background);
     user.wait(Duration::from_mins(1)).await;
 }
 
