@@ -200,7 +200,7 @@ pub fn run(schedule: &Schedule, trace: bool) -> Outcome {
 #[must_use]
 pub fn run_chain(schedules: &[Schedule], trace: bool) -> Vec<Outcome> {
     let cell: Arc<OnceLock<Network>> = Arc::default();
-    let hook = cell.clone();
+    let (hook, ended) = (cell.clone(), cell.clone());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -219,8 +219,11 @@ pub fn run_chain(schedules: &[Schedule], trace: bool) -> Vec<Outcome> {
         let task = tokio::spawn(task);
         task.await
     });
-    // The tasks end with the runtime.
+    // The tasks end with the runtime. They may have woken others, whose wakers refer to the runtime, which refers to the network.
     drop(runtime);
+    if let Some(network) = ended.get() {
+        drop(network.end());
+    }
     let mut outcomes = std::mem::take(&mut *outcomes.lock().unwrap_or_else(PoisonError::into_inner));
     if driven.is_err() {
         outcomes.push(Outcome::default());

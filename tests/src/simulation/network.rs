@@ -386,6 +386,7 @@ impl Network {
         let mut state = self.state();
         state.messages.clear();
         state.open.clear();
+        state.waiting.clear();
         // It refers to the runtime, which refers to the network.
         state.pump = None;
         std::mem::take(&mut state.processes)
