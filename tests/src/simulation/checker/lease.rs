@@ -141,6 +141,10 @@ impl Leases {
             return;
         }
         let before = self.renewed.get(process).copied().flatten();
+        if before.is_some_and(|it| it > answer.request.at) {
+            // The process had stopped waiting for this answer.
+            return;
+        }
         let is_within = |time| before.is_some_and(|it| answer.at < it + time);
         if !is_within(rules.longest(lease.renew_deadline)) {
             begin_term(requests, process, answer.revision, answer.at);

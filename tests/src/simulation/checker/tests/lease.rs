@@ -110,6 +110,21 @@ fn slow_clock_extends_the_deadline() {
     assert!(story.found().is_empty());
 }
 
+/// The process has stopped waiting for the answer to its first renewal.
+#[test]
+fn answer_that_arrives_after_that_of_a_newer_renewal_is_ignored() {
+    let mut story = election();
+    renew(&mut story, 0, "a");
+    let old = send(&mut story, 0, "a");
+    story.execute(old, LEASE, Some(&lease("a")));
+    story.wait(9.0);
+    renew(&mut story, 0, "a");
+    story.answer(old, Some(200));
+    story.wait(5.0);
+    create(&mut story, 0);
+    assert!(story.found().is_empty());
+}
+
 /// With a disturbed clock, a renewal after seven seconds may be in a new term, or not.
 #[test]
 fn only_a_term_that_is_new_for_certain_proves_its_caches() {
