@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::Discovery;
 use super::documents::{Documents, Root};
 use super::publisher::Publisher;
-use super::round::{Known, Round};
+use super::round::{DecodedRoots, Round};
 use super::trigger::Triggers;
 
 /// The time between two rounds when nothing changes.
@@ -41,7 +41,7 @@ pub(super) struct Follower {
     documents: Documents,
     round: Option<Round>,
     /// The last decoded document of each root.
-    known: Known,
+    decoded: DecodedRoots,
     /// The round has exceeded [`GRACE`].
     late: bool,
     /// Something changed after the round started.
@@ -73,7 +73,7 @@ impl Follower {
             triggers: Triggers::default(),
             documents: Documents::default(),
             round: None,
-            known: Known::new(),
+            decoded: DecodedRoots::new(),
             late: false,
             again: false,
             started: None,
@@ -121,8 +121,8 @@ impl Follower {
             }
         } else if now >= self.next {
             let suspects = std::mem::take(&mut self.failed);
-            let known = std::mem::take(&mut self.known);
-            self.round = Some(Round::start(&self.env, &self.client, suspects, known));
+            let decoded = std::mem::take(&mut self.decoded);
+            self.round = Some(Round::start(&self.env, &self.client, suspects, decoded));
             self.started = Some(now);
             (self.late, self.again) = (false, false);
         }
@@ -188,7 +188,7 @@ impl Follower {
         };
         self.next = clock.after(delay);
         failed.extend(round.answers().skipped.clone());
-        self.known = round.into_known();
+        self.decoded = round.into_decoded();
         self.publisher.set_problems(failed, self.env.clock.wall());
         if self.again {
             self.soon();

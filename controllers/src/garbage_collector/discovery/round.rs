@@ -27,12 +27,12 @@ pub(super) struct Round {
     open: BTreeSet<String>,
     /// The parts that failed in the last round. They are read last, so that a request that hangs does not delay the others.
     suspects: BTreeSet<String>,
-    known: Known,
+    decoded: DecodedRoots,
     answers: Answers,
 }
 
 /// The last decoded document of each root with its content: most rounds read the same documents again.
-pub(super) type Known = BTreeMap<Root, (RawResponse, Listed)>;
+pub(super) type DecodedRoots = BTreeMap<Root, (RawResponse, Listed)>;
 
 /// The answers so far.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,12 @@ enum Part {
 }
 
 impl Round {
-    pub(super) fn start(env: &Env, client: &Reader, suspects: BTreeSet<String>, known: Known) -> Self {
+    pub(super) fn start(
+        env: &Env,
+        client: &Reader,
+        suspects: BTreeSet<String>,
+        decoded: DecodedRoots,
+    ) -> Self {
         let mut round = Self {
             client: client.clone(),
             clock: env.clock.clone(),
@@ -61,7 +66,7 @@ impl Round {
             waiting: Root::ALL.map(Part::Root).into(),
             open: BTreeSet::new(),
             suspects,
-            known,
+            decoded,
             answers: Answers::default(),
         };
         round.send();
@@ -76,8 +81,8 @@ impl Round {
         &self.answers
     }
 
-    pub(super) fn into_known(self) -> Known {
-        self.known
+    pub(super) fn into_decoded(self) -> DecodedRoots {
+        self.decoded
     }
 
     /// The parts that failed or were not answered so far, and why.
@@ -127,13 +132,13 @@ impl Round {
 
     /// Returns the content of a root. An equal document is not decoded again.
     fn listed(&mut self, root: Root, raw: RawResponse) -> Result<Listed, String> {
-        if let Some((last, listed)) = self.known.get(&root)
+        if let Some((last, listed)) = self.decoded.get(&root)
             && *last == raw
         {
             return Ok(listed.clone());
         }
         let listed = decode::root(root, &raw).map_err(|unusable| unusable.to_string())?;
-        self.known.insert(root, (raw, listed.clone()));
+        self.decoded.insert(root, (raw, listed.clone()));
         Ok(listed)
     }
 
