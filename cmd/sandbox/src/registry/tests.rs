@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::json::{Value, json};
 use crate::registry::testing::{created, object, resource, template, versioned};
-use crate::registry::{all, default, prepare_status, prepare_update};
+use crate::registry::{all, default, prepare_status, prepare_update, validate_create};
 
 fn workload() -> Value {
     json!({"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template(&json!({"a": "b"}))}})
@@ -54,6 +54,19 @@ fn default_label_returns_after_its_removal() {
     new["metadata"]["labels"] = json!({});
     default(&resource("namespaces"), &mut new, Some(&old));
     assert_eq!(new, old);
+}
+
+#[test]
+fn names_of_every_kind_fit_into_a_path() {
+    for res in all() {
+        let mut object = created(&versioned(res), sample(&res.qualified()));
+        for name in ["/", "a%b", ".", ".."] {
+            object["metadata"]["name"] = json!(name);
+            let errors = validate_create(res, &object);
+            let refused = errors.iter().any(|it| it.field == "metadata.name");
+            assert!(refused, "{} {name}", res.qualified());
+        }
+    }
 }
 
 fn without_nulls(value: &mut Value) {
