@@ -11,7 +11,8 @@ use coxswain_manager::object::{Meta, MetaObject, OwnerRef};
 use coxswain_manager::revived;
 use serde_json::{Value, json};
 
-use super::graph::{Action, Identity, Operation, OwnerState, Proof, Reason};
+use super::graph::{Action, Graph, Identity, Operation, OwnerState, Proof, Reason};
+use super::lookup;
 use super::term::GcTerm;
 
 /// The maximum number of owners that one log line names.
@@ -61,8 +62,9 @@ pub(super) async fn send(
                 term.apply_all(|graph, effects| {
                     effects.push(graph.refresh(&action.kind, &meta));
                     // Without its last finalizer the object was deleted, and the answer shows its last version.
-                    if matches!(operation, Operation::RemoveFinalizer { .. })
+                    if let Operation::RemoveFinalizer { finalizer, .. } = operation
                         && meta.resource_version == action.version
+                        && !meta.has_finalizer(finalizer)
                     {
                         graph.record_delete(&action.uid, &action.version);
                     }
@@ -96,8 +98,8 @@ pub(super) async fn send(
     }
 }
 
-/// Reads an object after a conflict and updates the graph. None if it does not exist. An error if it has not changed, so that
-/// the write is retried with backoff.
+/// Reads an object after a conflict and updates the graph. None if it does not exist. An error if it has not changed, or if the
+/// read is not a proof that it is absent, so that the write is retried with backoff.
 pub(super) async fn read_again(
     term: &GcTerm,
     action: &Action,
@@ -105,6 +107,7 @@ pub(super) async fn read_again(
 ) -> Result<Option<Meta>, ClientError> {
     let resource = &action.kind.resource;
     let client = slot.wait(term.client.with_token("GET")).await?;
+    let sent = term.read(Graph::proofs);
     let read = client.get_as::<MetaObject>(resource, &action.key, View::Metadata);
     let scope = (resource.clone(), action.key.namespace.clone());
     match term.answer(&scope, slot, read).await {
@@ -116,15 +119,8 @@ pub(super) async fn read_again(
             Ok(Some(metadata))
         }
         Ok(MetaObject { metadata }) if metadata.uid.is_empty() => Err(unchanged(action)),
-        Ok(MetaObject { metadata }) => {
-            let proof = Proof::OtherUid(metadata.uid);
-            term.apply(|graph| graph.absent(&identity(action), proof));
-            Ok(None)
-        }
-        Err(error) if error.is_not_found(&action.key.name) => {
-            term.apply(|graph| graph.absent(&identity(action), Proof::NotFound));
-            Ok(None)
-        }
+        Ok(MetaObject { metadata }) => absent(term, action, Proof::OtherUid(metadata.uid), sent),
+        Err(error) if error.is_not_found(&action.key.name) => absent(term, action, Proof::NotFound, sent),
         Err(error) => Err(error),
     }
 }
@@ -199,10 +195,24 @@ fn uses_strategic_merge(term: &GcTerm, action: &Action) -> bool {
     removes_owners && action.kind.is_strategic() && !kinds.contains(&action.kind.resource)
 }
 
+fn absent(term: &GcTerm, action: &Action, proof: Proof, sent: u64) -> Result<Option<Meta>, ClientError> {
+    if lookup::absent(term, &identity(action), proof, sent) {
+        return Ok(None);
+    }
+    Err(unusable(
+        action,
+        "the watch of its kind failed during the read, so the object may exist",
+    ))
+}
+
 fn unchanged(action: &Action) -> ClientError {
+    unusable(action, "the object has not changed since a write was rejected")
+}
+
+fn unusable(action: &Action, reason: &str) -> ClientError {
     ClientError::Decode {
         request_line: format!("GET {}", action.kind.resource.path(&action.key)),
-        reason: "the object has not changed since a write was rejected".to_owned(),
+        reason: reason.to_owned(),
     }
 }
 

@@ -58,10 +58,17 @@ pub(super) async fn process(term: Arc<GcTerm>, item: DeleteItem, slot: Slot) -> 
     }
     let decision = match evaluate() {
         Decision::LookUp(lookups) => {
-            if !lookup::read(&term, first(&lookups), &client, &item, &slot).await? {
+            let lookups = first(&lookups);
+            if !lookup::read(&term, lookups, &client, &item, &slot).await? {
                 return Ok(Next::Parked);
             }
-            evaluate()
+            let decision = evaluate();
+            let is_absent = |it: &Lookup| term.read(|graph| graph.is_absent(&it.identity));
+            if matches!(decision, Decision::LookUp(_)) && lookups.iter().any(is_absent) {
+                // Without a backoff: a failure of the watch, which disregards these proofs, could come before the last owner is read.
+                return Ok(Next::After(Duration::ZERO));
+            }
+            decision
         }
         decision => decision,
     };

@@ -2,7 +2,7 @@
 //!
 //! A dependent that no cache has shown yet would be deleted once the owner is deleted. So the dependents are listed
 //! [live](super::live_list) after the finalizer was observed; the reference is removed from every dependent in that list or in
-//! the graph; then the finalizer is removed, at the version that was evaluated. The list is kept until then, so that a failed
+//! the graph; then the finalizer is removed, at the version that was evaluated. The list is kept until then, so that a rejected
 //! patch does not cost another one.
 
 use std::sync::Arc;
@@ -59,7 +59,7 @@ async fn orphan(term: &Arc<GcTerm>, owner: &Uid, slot: &Slot) -> Result<Next, Cl
     let uncached = revived!(G10).then(Vec::new);
     // One more than a pass patches shows that another pass is due. All of them would make the passes quadratic.
     let most = PATCHES_PER_PASS + 1;
-    let Some(mut actions) = uncached.or_else(|| term.lists.listed(owner, most)) else {
+    let Some(mut actions) = uncached.or_else(|| listed(term, owner, most)) else {
         term.request_list(&finish.key.namespace, owner);
         return Ok(Next::Parked);
     };
@@ -73,6 +73,11 @@ async fn orphan(term: &Arc<GcTerm>, owner: &Uid, slot: &Slot) -> Result<Next, Cl
         return Ok(Next::After(Duration::ZERO));
     }
     remove_finalizer(term, owner, slot).await
+}
+
+fn listed(term: &GcTerm, owner: &Uid, max: usize) -> Option<Vec<Action>> {
+    let disregarded = term.read(|graph| graph.disregarded_reads(owner));
+    term.lists.listed(owner, disregarded, max)
 }
 
 /// Patches the dependents. Returns the requeue if one of them may still refer to the owner.
@@ -130,14 +135,30 @@ async fn remove_finalizer(term: &Arc<GcTerm>, owner: &Uid, slot: &Slot) -> Resul
     let Some(finish) = finish else {
         return Ok(Next::Done);
     };
-    if !dependents.is_empty() || term.stop.is_cancelled() {
+    let is_listed = revived!(G10) || listed(term, owner, 0).is_some();
+    if !dependents.is_empty() || !is_listed || term.stop.is_cancelled() {
         return Ok(Next::Backoff);
     }
     if let Some(wait) = term.breaker.hold(&[scope(&finish)], term.now()) {
         return Ok(Next::After(wait));
     }
-    match act::send(term, &finish, &client, slot).await? {
-        Outcome::Done | Outcome::NotFound => Ok(Next::Done),
+    let sent = act::send(term, &finish, &client, slot).await;
+    let may_be_removed = match &sent {
+        Ok(outcome) => *outcome == Outcome::Done,
+        Err(error) => error.is_unknown_outcome(),
+    };
+    if may_be_removed {
+        // If another DELETE sets the finalizer again, there may be more dependents than in this list.
+        term.lists.forget(owner);
+    }
+    match sent? {
+        // A read that overlapped a failure of the watch does not prove that the owner is absent.
+        Outcome::Done | Outcome::NotFound => {
+            Ok(match term.read(|graph| graph.remove_orphan_finalizer(owner)) {
+                Some(_) => Next::Backoff,
+                None => Next::Done,
+            })
+        }
         Outcome::Unsupported => Ok(Next::Backoff),
         Outcome::Conflict => {
             act::read_again(term, &finish, slot).await?;

@@ -199,6 +199,8 @@ pub struct Graph {
     doubted: BTreeMap<Uid, u64>,
     /// The kinds whose list or watch has failed, with a number between the proofs of absence before that and those after it.
     failed: BTreeMap<Resource, u64>,
+    /// The same number for the last restore of the storage.
+    restored: u64,
     /// Live reads of owners, and the end of their validity.
     answers: BTreeMap<Identity, (LiveState, Instant)>,
     /// The latency of the last GET of an owner, by resource.

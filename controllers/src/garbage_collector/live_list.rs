@@ -5,6 +5,9 @@
 //! serves all owners of a namespace that requested it before it started. Few namespaces are listed at the same time, by a
 //! client with a rate limiter of its own: no other request waits for a live list.
 //!
+//! A list does not count after the list or watch of the owner's kind has failed: the storage may have been restored from a
+//! backup, with other dependents.
+//!
 //! A resource that cannot be listed delays the first orphaning by [`UNLISTABLE_WAIT`]. Until a list of it succeeds, it is
 //! retried at that interval, and orphaning proceeds without it.
 
@@ -23,7 +26,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::attempt_to_orphan::detach;
-use super::graph::{Action, SYNC_TIMEOUT};
+use super::graph::{Action, Graph, SYNC_TIMEOUT};
 use super::kinds::{Kind, Kinds};
 use super::queues::{InNamespace, Next};
 use super::term::GcTerm;
@@ -49,9 +52,17 @@ pub(super) struct LiveLists(Mutex<State>);
 struct State {
     /// Owners that wait for a list that has not started, by namespace.
     requested: BTreeMap<Text, Owners>,
-    /// Owners whose dependents were listed, with a patch of each dependent that is not in the graph.
-    listed: BTreeMap<Uid, Vec<Action>>,
+    /// Owners whose dependents were listed.
+    listed: BTreeMap<Uid, Dependents>,
     unlistable: BTreeMap<Resource, Unlistable>,
+}
+
+#[derive(Debug)]
+struct Dependents {
+    /// The patches of those that are not in the graph.
+    actions: Vec<Action>,
+    /// The number of proofs of absence when the list began.
+    began: u64,
 }
 
 #[derive(Debug)]
@@ -67,12 +78,12 @@ type Owners = BTreeMap<Uid, Option<Instant>>;
 type Listed = Result<Vec<Meta>, String>;
 
 impl LiveLists {
-    /// Up to `max` patches of listed dependents that are not in the graph; none before the dependents of the owner were
-    /// listed.
-    pub(super) fn listed(&self, owner: &Uid, max: usize) -> Option<Vec<Action>> {
+    /// Up to `max` patches of listed dependents that are not in the graph. None before the dependents of the owner were listed,
+    /// and if the list began before `disregarded` proofs of absence.
+    pub(super) fn listed(&self, owner: &Uid, disregarded: u64, max: usize) -> Option<Vec<Action>> {
         let state = self.lock();
-        let actions = state.listed.get(owner)?;
-        Some(actions.iter().take(max).cloned().collect())
+        let dependents = state.listed.get(owner).filter(|it| it.began >= disregarded)?;
+        Some(dependents.actions.iter().take(max).cloned().collect())
     }
 
     /// Requests a list for an owner. The owner is enqueued when the list is complete.
@@ -85,7 +96,7 @@ impl LiveLists {
     /// Replaces the patch of a dependent that was patched.
     pub(super) fn patched(&self, owner: &Uid, dependent: &Uid, again: Option<Action>) {
         let mut state = self.lock();
-        if let Some(actions) = state.listed.get_mut(owner)
+        if let Some(Dependents { actions, .. }) = state.listed.get_mut(owner)
             && let Some(at) = actions.iter().position(|it| it.uid == *dependent)
         {
             actions.splice(at..=at, again);
@@ -160,6 +171,7 @@ impl LiveLists {
 /// Lists a namespace, or all resources if it is empty, for the owners that wait for it.
 pub(super) async fn process(term: Arc<GcTerm>, item: Key, slot: Slot) -> Result<Next, ClientError> {
     let namespace = item.namespace;
+    let began = term.read(Graph::proofs);
     let mut owners = term.lists.begin(&namespace);
     if owners.is_empty() {
         return Ok(Next::Done);
@@ -223,15 +235,15 @@ pub(super) async fn process(term: Arc<GcTerm>, item: Key, slot: Slot) -> Result<
         term.lists.request_again(&namespace, delayed);
         next = Next::After(wait.min(UNLISTABLE_WAIT / 3));
     }
-    apply(&term, &namespace, &owners, &dependents, &missing);
+    apply(&term, (&namespace, &owners), began, &dependents, &missing);
     Ok(next)
 }
 
 /// Updates the graph and enqueues the owners.
 fn apply(
     term: &GcTerm,
-    namespace: &Text,
-    owners: &Owners,
+    (namespace, owners): (&Text, &Owners),
+    began: u64,
     dependents: &[(Arc<Kind>, Meta)],
     missing: &[Arc<Kind>],
 ) {
@@ -265,7 +277,10 @@ fn apply(
             term.metrics.unlisted(&kind.resource, owners);
         }
     }
-    term.lists.lock().listed.extend(actions);
+    let listed = actions
+        .into_iter()
+        .map(|(owner, actions)| (owner, Dependents { actions, began }));
+    term.lists.lock().listed.extend(listed);
     for owner in owners.keys() {
         let (namespace, item) = (namespace.clone(), owner.clone());
         term.queues.orphans.add(InNamespace { namespace, item });

@@ -99,7 +99,7 @@ async fn get(term: &GcTerm, lookup: &Lookup, client: &Reader, slot: &Slot) -> Re
         Ok(MetaObject { metadata }) => found(term, lookup, &metadata, sent),
         Err(error) if error.is_not_found(&identity.name) || any_404 && error.code() == Some(404) => {
             term.metrics.looked_up("not_found");
-            term.apply(|graph| graph.read_absent(identity, Proof::NotFound, sent.1));
+            absent(term, identity, Proof::NotFound, sent.1);
             Ok(())
         }
         Err(error) => {
@@ -121,8 +121,7 @@ fn found(term: &GcTerm, lookup: &Lookup, meta: &Meta, sent: (Instant, u64)) -> R
     }
     if meta.uid != identity.uid {
         term.metrics.looked_up("other_uid");
-        let proof = Proof::OtherUid(meta.uid.clone());
-        term.apply(|graph| graph.read_absent(identity, proof, sent.1));
+        absent(term, identity, Proof::OtherUid(meta.uid.clone()), sent.1);
         return Ok(());
     }
     let live = if meta.is_terminating() && meta.has_finalizer(FOREGROUND) && !meta.has_finalizer(ORPHAN) {
@@ -137,4 +136,15 @@ fn found(term: &GcTerm, lookup: &Lookup, meta: &Meta, sent: (Instant, u64)) -> R
         effects.push(graph.record_live_state(lookup, live, sent, term.now()));
     });
     Ok(())
+}
+
+/// Records that an object is absent. Returns false if the read is not a proof, see [`Graph::read_absent`].
+pub(super) fn absent(term: &GcTerm, identity: &Identity, proof: Proof, sent: u64) -> bool {
+    let mut counts = false;
+    term.apply_all(|graph, effects| {
+        let absent = graph.read_absent(identity, proof, sent);
+        counts = absent.is_some();
+        effects.extend(absent);
+    });
+    counts
 }

@@ -47,13 +47,17 @@ impl Graph {
         effects.deduplicated()
     }
 
-    /// A live read that was sent after the first `sent` proofs has shown that an owner is absent. It is not a proof if the list or
-    /// watch of the kind has failed since.
-    pub fn read_absent(&mut self, identity: &Identity, proof: Proof, sent: u64) -> Effects {
-        if self.disregarded_proofs(identity) > sent {
-            return Effects::default();
-        }
-        self.absent(identity, proof)
+    /// A live read that was sent after the first `sent` proofs has shown that an owner is absent. None if it is not a proof, because
+    /// the list or watch of the kind has failed since.
+    pub fn read_absent(&mut self, identity: &Identity, proof: Proof, sent: u64) -> Option<Effects> {
+        (self.disregarded_proofs(identity) <= sent).then(|| self.absent(identity, proof))
+    }
+
+    /// Whether an owner is proven absent.
+    #[must_use]
+    pub fn is_absent(&self, identity: &Identity) -> bool {
+        let disregarded = self.disregarded_proofs(identity);
+        self.tombstones.proof(identity, disregarded).is_some()
     }
 
     /// An owner is proven absent.

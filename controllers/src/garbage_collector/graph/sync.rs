@@ -91,14 +91,23 @@ impl Graph {
         }
     }
 
-    /// Returns the number of proofs that do not count for an identity, because the list or watch of its kind has failed since.
+    /// Returns the number of proofs that do not count for an identity, because the list or watch of its kind has failed, or the
+    /// storage was restored since.
     pub(super) fn disregarded_proofs(&self, identity: &Identity) -> u64 {
         if self.failed.is_empty() {
-            return 0;
+            return self.restored;
         }
         let kind = self.kinds.resolve(&identity.api_version, &identity.kind);
         let failed = kind.and_then(|it| self.failed.get(&it.resource));
-        failed.copied().unwrap_or_default()
+        failed.copied().unwrap_or_default().max(self.restored)
+    }
+
+    /// Returns the number of proofs so far when the list or watch of an object's kind last failed, or the storage was restored.
+    /// Reads from before do not show which objects refer to it.
+    #[must_use]
+    pub fn disregarded_reads(&self, uid: &Uid) -> u64 {
+        let known = self.nodes.get(uid);
+        known.map_or(self.restored, |it| self.disregarded_proofs(&it.identity(uid)))
     }
 
     fn foreground(&self) -> impl Iterator<Item = &Uid> {
@@ -110,6 +119,7 @@ impl Graph {
     /// accepts any version as newer. Must be called before objects of the restored storage are observed.
     pub fn reset(&mut self) -> Effects {
         let mut effects = Effects::default();
+        self.restored = self.tombstones.mark();
         self.answers.clear();
         self.orphaned_owners = OrphanedOwners::default();
         for (identity, dependents) in self.tombstones.clear() {

@@ -1,5 +1,8 @@
 //! Orphan deletion loses no dependents.
 
+use coxswain_sandbox::faults::Matcher;
+use http::Method;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -100,6 +103,92 @@ async fn dependent_created_during_orphaning_is_orphaned() {
     assert_eq!(f.left(&MAPS).await, 6);
     assert_eq!(f.api.count("PATCH configmaps"), 6);
     assert_eq!(f.api.count("PATCH secrets"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dependents_are_listed_again_if_the_owner_is_orphaned_twice() {
+    let f = fixture().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    let hold = json!({"metadata": {"finalizers": ["test.dev/hold"]}});
+    f.patch(&SECRETS, "owner", &hold).await;
+    f.settle().await;
+    f.api.lag().hold_at("configmaps", f.sandbox.revision());
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "PATCH secrets" if it.by_controller && it.before == 0 => Effect::DelayAnswer(Duration::from_secs(2)),
+        _ => Effect::Pass,
+    });
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.until(async |f| f.api.count("PATCH secrets") == 1).await;
+    f.create_dependents(&MAPS, &owner, 1).await;
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.until(async |f| f.api.count("PATCH secrets") == 2).await;
+    f.settle().await;
+    let none = json!({"metadata": {"finalizers": null}});
+    f.patch(&SECRETS, "owner", &none).await;
+    f.api.lag().release();
+    f.sleep(HOUR).await;
+    assert!(f.get(&SECRETS, "owner").await.is_none());
+    assert_eq!(f.left(&MAPS).await, 1);
+}
+
+/// A webhook sets the finalizer again in the same request, so that nothing changes.
+#[tokio::test(start_paused = true)]
+async fn finalizer_without_change_is_removed_again() {
+    for (policy, finalizer) in [
+        (Propagation::Orphan, "orphan"),
+        (Propagation::Foreground, "foregroundDeletion"),
+    ] {
+        let f = fixture().await;
+        let owner = f.create(&SECRETS, "owner", &[]).await;
+        f.settle().await;
+        f.api.inject_all(move |it| match it.operation.as_str() {
+            "PATCH secrets" if it.before < 3 => {
+                let mut unchanged = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"});
+                unchanged["metadata"] = json!({
+                    "namespace": "default", "name": "owner", "deletionTimestamp": "2026-01-01T00:00:00Z",
+                    "uid": it.body["metadata"]["uid"], "resourceVersion": it.body["metadata"]["resourceVersion"],
+                    "finalizers": [finalizer],
+                });
+                Effect::reply(200, unchanged.to_string())
+            }
+            _ => Effect::Pass,
+        });
+        f.delete(&SECRETS, &owner, policy).await;
+        f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+        assert_eq!(f.api.count("PATCH secrets"), 4, "{finalizer}");
+    }
+}
+
+/// The watch of the dependents fails during the read, as in a restore of the storage: the 404 is not a proof.
+#[tokio::test(start_paused = true)]
+async fn dependent_that_is_not_proven_absent_is_patched_again() {
+    let f = fixture().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    f.settle().await;
+    f.api.lag().hold_at("configmaps", f.sandbox.revision());
+    f.api.inject(|method, path, before| {
+        let absent = status_reply(
+            404,
+            json!({"reason": "NotFound", "details": {"name": "dependent-0"}}),
+        );
+        match *method {
+            Method::PATCH if path.contains("configmaps") && before == 0 => absent,
+            Method::GET if path.ends_with("dependent-0") && before == 0 => {
+                Effect::All(vec![Effect::Delay(Duration::from_secs(2)), absent])
+            }
+            _ => Effect::Pass,
+        }
+    });
+    f.create_dependents(&MAPS, &owner, 1).await;
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.until(async |f| f.api.count("GET configmaps") == 1).await;
+    let watches = Matcher::verb("watch").when(|it| it.path.ends_with("/configmaps"));
+    assert_eq!(f.api.executed().reset_watches(&watches), 1);
+    f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+    f.api.lag().release();
+    f.sleep(HOUR).await;
+    assert_eq!(f.left(&MAPS).await, 1);
+    assert_eq!(f.api.count("PATCH configmaps"), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,8 @@
 //! Startup: caches that have not synced, and restores from a backup.
 
+use coxswain_sandbox::faults::Matcher;
+use http::Method;
+
 use super::*;
 
 fn fail_lists_of_secrets_for(f: &Fixture, seconds: u64) {
@@ -146,6 +149,46 @@ async fn deletion_event_from_before_a_restore_is_verified_by_a_live_read() {
     f.api.inject_all(|_| Effect::Pass);
     f.delete(&SECRETS, &again, Propagation::Background).await;
     f.until(async |f| f.left(&MAPS).await == 0).await;
+}
+
+/// The restored owner has the version that the collector knows, and a dependent that only a list shows.
+#[tokio::test(start_paused = true)]
+async fn orphaned_dependents_are_listed_again_after_a_restore() {
+    let f = unstarted();
+    let terminating = async |f: &Fixture| {
+        let owner = f.create(&SECRETS, "owner", &[]).await;
+        f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+        owner
+    };
+    terminating(&f).await;
+    for i in 0..50 {
+        f.create(&SECRETS, &format!("later-{i}"), &[]).await;
+    }
+    f.api.inject(|method, _, _| match *method {
+        Method::PATCH => status_reply(403, json!({"reason": "Forbidden"})),
+        _ => Effect::Pass,
+    });
+    f.start().await;
+    f.until(async |f| f.api.count("PATCH secrets") > 3).await;
+    assert_eq!(
+        f.api.count("LIST configmaps"),
+        1,
+        "a rejected patch costs no list"
+    );
+    let (_, backup) = sandbox();
+    f.api.switch(backup.service());
+    let owner = terminating(&f).await;
+    f.create(&MAPS, "dependent-0", &[reference(&owner)]).await;
+    f.api.executed().reset_watches(&Matcher::any());
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "LIST configmaps" if !it.by_controller => status_reply(500, json!({"reason": "InternalError"})),
+        _ => Effect::Pass,
+    });
+    f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+    f.until(async |f| restarts(f, "secrets") == Some(1.0)).await;
+    f.api.inject_all(|_| Effect::Pass);
+    f.sleep(HOUR).await;
+    assert_eq!(f.left(&MAPS).await, 1);
 }
 
 /// Returns the number of restores that a cache has detected.

@@ -41,3 +41,26 @@ async fn owner_deleted_with_its_kind_is_noticed_by_a_late_event() {
     f.api.lag().release();
     f.until(async |f| f.left(&MAPS).await == 0).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn object_with_many_absent_owners_is_deleted_while_their_watch_fails() {
+    let f = unstarted();
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "WATCH secrets" => status_reply(500, json!({"reason": "InternalError"})),
+        // The proofs have to be found again after each failure.
+        "DELETE configmaps" if it.before == 0 => status_reply(500, json!({"reason": "InternalError"})),
+        _ => Effect::Pass,
+    });
+    f.start().await;
+    let owners = (0..1000).map(|i| {
+        let mut owner = dangling(&SECRETS, &format!("never-{i}"));
+        owner["uid"] = json!(format!("never-{i}"));
+        owner
+    });
+    let owners: Vec<Value> = owners.collect();
+    f.create(&MAPS, "dependent-0", &owners).await;
+    f.sleep(Duration::from_mins(5)).await;
+    let counts = f.api.counts();
+    assert_eq!(f.left(&MAPS).await, 0, "{counts:?}");
+    assert!(f.api.count("GET secrets") <= 3 * owners.len(), "{counts:?}");
+}
