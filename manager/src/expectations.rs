@@ -5,9 +5,11 @@
 //! failed.
 //!
 //! A create with an unknown outcome (no response, or a cancelled sync) does not block the next sync, which may resolve it;
-//! but its name counts as an existing object until a delta or a live read shows otherwise. A delete with an unknown outcome
-//! blocks: no other object may be deleted in its place. A confirmed write blocks for at most [`EXPECTATIONS_TIMEOUT`]: an
-//! object that was created and deleted between two lists is never shown.
+//! but its name counts as an existing object until a delta or a live read shows otherwise. A live read that does not find the
+//! object proves nothing while the request [may still arrive](Expectations::may_arrive): until then, use the name first for
+//! the next create, so that only one of both requests succeeds. A delete with an unknown outcome blocks: no other object may
+//! be deleted in its place. A confirmed write blocks for at most [`EXPECTATIONS_TIMEOUT`]: an object that was created and
+//! deleted between two lists is never shown.
 //!
 //! Expectations of a deleted owner are [forgotten](Expectations::forget); a new term starts [empty](Expectations::clear).
 //!
@@ -36,11 +38,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::cache::Delta;
+use crate::client::CONDITIONAL_WRITE_TIMEOUT;
 use crate::object::{Key, Object, Text, Uid};
 use crate::revived;
 
 /// The time after which confirmed writes no longer block a sync.
 pub const EXPECTATIONS_TIMEOUT: Duration = Duration::from_mins(5);
+/// The time after which a create without response has arrived or never will: the deadline of the client, then that of the
+/// server.
+const ARRIVAL_TIMEOUT: Duration = CONDITIONAL_WRITE_TIMEOUT.saturating_mul(2);
 
 /// The expectations of one controller.
 #[derive(Debug, Default)]
@@ -51,10 +57,17 @@ pub struct Expectations {
 /// The pending writes of one owner; never empty.
 #[derive(Debug)]
 struct Pending {
-    creates: BTreeMap<Text, Outcome>,
+    creates: BTreeMap<Text, Create>,
     deletes: BTreeMap<Uid, Outcome>,
     /// The time of the last addition.
     since: Instant,
+}
+
+#[derive(Debug)]
+struct Create {
+    outcome: Outcome,
+    /// The first time at which the request was known to be over, without an object in the cache.
+    over: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +90,7 @@ impl Expectations {
         self.add(owner, now, |pending| {
             pending
                 .creates
-                .extend(names.into_iter().map(|name| (name, Outcome::Unknown)));
+                .extend(names.into_iter().map(|name| (name, Create::default())));
         });
     }
 
@@ -94,8 +107,18 @@ impl Expectations {
     pub fn create_succeeded(&self, owner: &Key, name: &str) {
         self.change(owner, |pending| {
             // Absent if the delta was faster than the response.
-            if let Some(outcome) = pending.creates.get_mut(name) {
-                *outcome = Outcome::Done;
+            if let Some(create) = pending.creates.get_mut(name) {
+                create.outcome = Outcome::Done;
+            }
+        });
+    }
+
+    /// The request is over, and the cache does not show the object: the outcome is unknown, even if it was confirmed.
+    pub fn create_unknown(&self, owner: &Key, name: &str, now: Instant) {
+        self.change(owner, |pending| {
+            if let Some(create) = pending.creates.get_mut(name) {
+                create.outcome = Outcome::Unknown;
+                create.over.get_or_insert(now);
             }
         });
     }
@@ -110,7 +133,8 @@ impl Expectations {
         });
     }
 
-    /// The object was certainly not created: the request was rejected or not sent, or a live read does not find the object.
+    /// The object was certainly not created: the request was rejected or not sent, or a live read does not find the object,
+    /// and the request can no longer arrive.
     pub fn create_failed(&self, owner: &Key, name: &str) {
         self.change(owner, |pending| {
             pending.creates.remove(name);
@@ -147,7 +171,7 @@ impl Expectations {
         self.change(owner, |pending| {
             pending
                 .creates
-                .retain(|name, outcome| !shown(name, *outcome == Outcome::Done));
+                .retain(|name, create| !shown(name, create.outcome == Outcome::Done));
             pending.deletes.retain(|uid, _| !gone(uid));
         });
     }
@@ -155,7 +179,7 @@ impl Expectations {
     /// Reports whether the cache shows all confirmed writes for this owner, or the timeout has passed.
     #[must_use]
     pub fn satisfied(&self, owner: &Key, now: Instant) -> bool {
-        let blocks = |it: &Outcome| *it == Outcome::Done || revived!(R3);
+        let blocks = |it: &Create| it.outcome == Outcome::Done || revived!(R3);
         self.read(owner, |pending| {
             pending.has_timed_out(now)
                 || (pending.deletes.is_empty() && !pending.creates.values().any(blocks))
@@ -168,11 +192,22 @@ impl Expectations {
     pub fn pending_creates(&self, owner: &Key, now: Instant) -> BTreeSet<Text> {
         self.read(owner, |pending| {
             let timed_out = pending.has_timed_out(now);
-            let counts = |outcome: Outcome| outcome == Outcome::Unknown || !timed_out;
-            let names = pending.creates.iter().filter(|(_, outcome)| counts(**outcome));
+            let counts = |it: &Create| it.outcome == Outcome::Unknown || !timed_out;
+            let names = pending.creates.iter().filter(|(_, create)| counts(create));
             names.map(|(name, _)| name.clone()).collect()
         })
         .unwrap_or_default()
+    }
+
+    /// Reports whether a pending create may still reach the API server.
+    #[must_use]
+    pub fn may_arrive(&self, owner: &Key, name: &str, now: Instant) -> bool {
+        let is_recent =
+            |over: Instant| now.saturating_duration_since(over) <= ARRIVAL_TIMEOUT || revived!(R3);
+        let create = self.read(owner, |pending| {
+            Some(pending.creates.get(name)?.over.is_none_or(is_recent))
+        });
+        create.flatten().unwrap_or(false)
     }
 
     /// Returns the uids of deletes that must be resolved: without a response, or not shown by the cache within the timeout.
@@ -210,7 +245,9 @@ impl Expectations {
             if pending.has_timed_out(now) {
                 // An expired expectation must not be renewed.
                 pending.deletes.clear();
-                pending.creates.retain(|_, outcome| *outcome == Outcome::Unknown);
+                pending
+                    .creates
+                    .retain(|_, create| create.outcome == Outcome::Unknown);
             }
             pending.since = now;
             add(pending);
@@ -236,6 +273,15 @@ impl Expectations {
 
     fn owners<T>(&self, with: impl FnOnce(&mut BTreeMap<Key, Pending>) -> T) -> T {
         with(&mut self.owners.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Default for Create {
+    fn default() -> Self {
+        Self {
+            outcome: Outcome::Unknown,
+            over: None,
+        }
     }
 }
 
@@ -365,6 +411,27 @@ mod tests {
         assert_eq!(fixture.pending_names(), ["lost", "more"]);
         fixture.it.create_failed(&fixture.owner, "lost");
         assert_eq!(fixture.pending_names(), ["more"]);
+    }
+
+    #[test]
+    fn create_may_arrive_until_both_deadlines_have_passed() {
+        let mut fixture = fixture();
+        let may_arrive = |fixture: &Fixture| fixture.it.may_arrive(&fixture.owner, "lost", fixture.now);
+        assert!(!may_arrive(&fixture));
+        fixture.created(&["lost"]);
+        fixture.now += 2 * ARRIVAL_TIMEOUT;
+        assert!(may_arrive(&fixture), "the request may wait for a rate limiter");
+        for _ in 0..2 {
+            fixture.it.create_unknown(&fixture.owner, "lost", fixture.now);
+            assert!(may_arrive(&fixture) && fixture.satisfied());
+            fixture.now += ARRIVAL_TIMEOUT / 2;
+        }
+        assert!(may_arrive(&fixture));
+        fixture.now += Duration::from_millis(1);
+        assert!(!may_arrive(&fixture));
+        assert_eq!(fixture.pending_names(), ["lost"]);
+        fixture.creates(&["lost"]);
+        assert!(may_arrive(&fixture));
     }
 
     #[test]

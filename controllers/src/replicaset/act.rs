@@ -69,9 +69,6 @@ impl ReplicaSetReconciler {
 
     async fn scale(&self, pods: &PodControl<'_>, snapshot: &Snapshot<'_>, scale: &Scale) -> Outcome {
         let (key, now) = (pods.key, pods.env.clock.now());
-        for name in &scale.abandon {
-            self.expectations.create_failed(key, name);
-        }
         let outcome = if !scale.delete.is_empty() {
             self.memory.with(key, |it| it.backoff.exempt(&scale.delete));
             let active = &snapshot.claims.active;

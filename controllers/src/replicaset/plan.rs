@@ -71,8 +71,6 @@ pub(super) struct Scale {
     pub(super) missing: usize,
     /// The names of the pods to create now; the other missing ones wait. Names of earlier attempts come first.
     pub(super) create: Vec<Text>,
-    /// The names of earlier attempts that are not tried again.
-    pub(super) abandon: Vec<Text>,
     /// The pods to delete, first those that are missed least.
     pub(super) delete: Vec<Arc<Pod>>,
     /// The time until suspended creates continue.
@@ -110,7 +108,6 @@ fn scale(snapshot: &Snapshot<'_>, now: Timestamp) -> Scale {
     Scale {
         missing,
         create: names(snapshot, allowed),
-        abandon: snapshot.not_found.iter().skip(missing).cloned().collect(),
         delete: match surplus {
             0 => Vec::new(),
             _ => pods_to_delete(active, surplus, &snapshot.ranks, now),

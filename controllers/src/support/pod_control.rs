@@ -90,28 +90,34 @@ struct OwnerChanged {
 }
 
 impl PodControl<'_> {
-    /// Reads the pods of creates that the cache does not show. Returns the names without a pod: a lost request may still
-    /// arrive, so they are the first names to use again.
+    /// Reads the pods of creates that the cache does not show. Returns the names without a pod whose request may still arrive:
+    /// they are the first names to use again.
     pub(crate) async fn resolve_creates(
         &self,
         pending: &BTreeSet<Text>,
     ) -> Result<BTreeSet<Text>, ClientError> {
         let reads = stream::iter(pending.clone()).map(|name: Text| async move {
+            // Before the read: a request that can no longer arrive has either created the pod by then or never will.
+            let now = self.env.clock.now();
+            let may_arrive = self.expectations.may_arrive(self.key, &name, now);
             let read = self.get(&name).await;
-            (name, read)
+            (name, may_arrive, read)
         });
         let reads: Vec<_> = reads.buffered(MAX_IN_FLIGHT).collect().await;
         let mut not_found = BTreeSet::new();
-        for (name, read) in reads {
+        for (name, may_arrive, read) in reads {
             let found = read?;
-            if found.as_ref().is_some_and(|pod| !self.is_active_and_owned(pod)) {
+            let is_pending = found
+                .as_ref()
+                .map_or(may_arrive, |pod| self.is_active_and_owned(pod));
+            if !is_pending {
                 self.expectations.create_failed(self.key, &name);
                 continue;
             }
             // Even an answered create is pending again: an existing pod counts until the cache shows it, which is never if the
             // pod is outside the scope of the cache.
             let now = self.env.clock.now();
-            self.expectations.expect_creates(self.key, [name.clone()], now);
+            self.expectations.create_unknown(self.key, &name, now);
             if found.is_none() {
                 not_found.insert(name);
             }

@@ -199,20 +199,17 @@ fn failed_observation_limits_the_plan() {
 }
 
 #[test]
-fn names_of_earlier_attempts_are_used_first_and_surplus_ones_are_abandoned() {
+fn names_of_earlier_attempts_are_used_first() {
     let owner = owner(3, &json!({}));
     let names: BTreeSet<Text> = ["a", "b", "c", "d"].map(Text::from).into();
     let mut snapshot = snapshot(&owner, &[], names.clone());
     snapshot.not_found = names;
     let scale = scale_of(&snapshot);
-    assert_eq!(
-        (scale.create, scale.abandon),
-        (vec!["a".into(), "b".into(), "c".into()], vec!["d".into()])
-    );
+    assert_eq!(scale.create, ["a", "b", "c"].map(Text::from));
     snapshot.creates_suspended_for = Some(Duration::from_secs(7));
     let scale = scale_of(&snapshot);
-    assert_eq!((scale.create, scale.abandon), (vec![], vec!["d".into()]));
-    assert_eq!((scale.missing, scale.wake_up), (3, Some(Duration::from_secs(7))));
+    assert_eq!((scale.create, scale.missing), (vec![], 3));
+    assert_eq!(scale.wake_up, Some(Duration::from_secs(7)));
     let active = ["a", "b", "c"].map(|name| pod(name, "u", "web", "Running", false));
     snapshot.claims.active = active.to_vec();
     let scale = scale_of(&snapshot);

@@ -24,6 +24,9 @@ const STEPS: usize = 60;
 const MEAN_COMMITS: usize = 10;
 /// The maximum time for which a sync acts on a snapshot: one batch of requests, and the reads before it.
 const SYNC_MAX: Duration = Duration::from_secs(40);
+/// The time after which no create without response is read again: its deadline, the minute in which it may arrive, and the
+/// interval of the reads.
+const RESOLVED_AFTER: Duration = Duration::from_secs(30 + 60 + 30 + 1);
 
 /// An API service that is not behind a fault layer, and the audit.
 #[derive(Clone)]
@@ -293,8 +296,7 @@ impl Run {
             }
             self.fixture.sleep(Duration::from_secs(1)).await;
         }
-        // Unanswered requests time out and are resolved.
-        self.fixture.sleep(SYNC_MAX).await;
+        self.fixture.sleep(RESOLVED_AFTER).await;
         randomized::check_idle(&self.fixture).await
     }
 }
