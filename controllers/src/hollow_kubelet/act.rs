@@ -1,6 +1,6 @@
 //! Executes planned steps. All writes of hollow-kubelet are in this file.
 //!
-//! "Not found" is success. Any other failure is returned, and the object is planned again.
+//! A pod that no longer exists needs no step. Any other failure is returned, and the object is planned again.
 
 use std::time::Duration;
 
@@ -32,8 +32,9 @@ pub async fn pod(client: &Client, pod: &Pod, step: PodStep) -> Result<Option<Dur
         }
     };
     match done {
-        Err(error) if !error.is_not_found(&key.name) => Err(error),
-        _ => Ok(None),
+        Ok(()) => Ok(None),
+        Err(error) if client.is_absent(&PODS, &key, &pod.metadata.uid, &error).await? => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

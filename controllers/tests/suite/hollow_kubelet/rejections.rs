@@ -4,7 +4,7 @@ use bytes::Bytes;
 use coxswain_controllers::hollow_kubelet::guarded;
 use coxswain_manager::health::Checks;
 use coxswain_manager::manager::{Manager, Options as ManagerOptions};
-use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
+use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest, Refusal};
 use http::{Method, Response};
 
 use super::*;
@@ -26,8 +26,11 @@ fn count(faults: &Faults, begin: &str) -> usize {
     }))
 }
 
-/// Returns an answer without a body that may be retried at once.
+/// Returns an answer that may be retried at once: 404 as by a webhook that names the pod, other codes without a body.
 fn rejection(code: u16) -> Effect {
+    if code == 404 {
+        return Effect::Refuse(Refusal::new(code).details(json!({"name": "p"})));
+    }
     let response = Response::builder().status(code).header("retry-after", "0");
     Effect::Reply(response.body(Bytes::new()).expect("a response"))
 }
@@ -90,7 +93,11 @@ async fn pod_with_finalizers_is_deleted_once() {
 
 #[tokio::test(start_paused = true)]
 async fn rejected_requests_are_retried_with_backoff() {
-    let cases: [(Reject, &str); 4] = [
+    let cases: [(Reject, &str); 5] = [
+        (
+            |it| it.path.ends_with("/pods/p/binding").then_some(404),
+            "POST /api/v1/namespaces/default/pods/p/binding",
+        ),
         (
             |it| it.path.ends_with("/pods/p/binding").then_some(403),
             "POST /api/v1/namespaces/default/pods/p/binding",

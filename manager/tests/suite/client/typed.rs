@@ -40,6 +40,11 @@ async fn object_is_created_read_patched_and_deleted() {
     assert_eq!(value(&patched), Some("2"));
     let stale = maps.delete(&created).await.expect_err("it was changed");
     assert_eq!(stale.class(), ErrorClass::Conflict);
+    let webhook = Refusal::new(404).details(json!({"name": "a"}));
+    let webhook = f.faults.on(Matcher::verb("delete")).refuse(webhook);
+    let refused = maps.delete(&patched).await.expect_err("a webhook refuses it");
+    assert_eq!(refused.class(), ErrorClass::NotFound);
+    webhook.remove();
     assert!(maps.delete(&patched).await.expect("deleted"));
     assert!(!maps.delete(&patched).await.expect("an answer"), "it is deleted");
     let unread = maps.delete(&map("a", "1")).await.expect_err("no uid");
