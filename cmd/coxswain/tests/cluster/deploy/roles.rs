@@ -14,6 +14,7 @@ use super::{Deployed, own_cluster};
 const ACCOUNT: &str = "coxswain";
 /// No controller.
 const NONE: &str = "--controllers=-hollow-kubelet";
+const QUOTA: &str = "no-leases";
 
 pub fn tests() -> Vec<Test> {
     let tests = vec![
@@ -114,6 +115,10 @@ async fn uses_its_roles(part: &str, files: &[&str], arguments: &[&str]) {
             .map(|it| (*it).to_owned())
             .collect(),
     };
+    let elects = files.is_empty();
+    if elects {
+        refuse_leases(c).await;
+    }
     let mut instances = Instances::new();
     let program = instances.start(&own, &deployed).await;
     // Its token is reviewed, and its permission to read metrics.
@@ -133,13 +138,31 @@ async fn uses_its_roles(part: &str, files: &[&str], arguments: &[&str]) {
     for definition in api::crds() {
         c.api().post(fixtures::CRDS, definition.clone()).await.expect(201);
     }
-    if files.is_empty() {
+    if elects {
+        let reads = others
+            .iter()
+            .filter(|it| it.group == "coordination.k8s.io" && it.verb == "get");
+        until_used(c, &reads.copied().collect::<Vec<_>>()).await;
+        allow_leases(c).await;
         lose_lease(c, program).await;
     }
     until_used(c, &others).await;
     instances.stop().await;
     let audit = c.audit().expect("a sandbox");
     assert_eq!(audit.forbidden(), "");
+}
+
+/// Refuses new Leases. The program reads the Lease after a write that failed; before, it may know it from its watch.
+async fn refuse_leases(c: &Cluster) {
+    let none = json!({"spec": {"hard": {"count/leases.coordination.k8s.io": "0"}}});
+    let quota = fixtures::with(fixtures::named("v1", "ResourceQuota", QUOTA), none);
+    let quotas = fixtures::core(roles::NAMESPACE, "resourcequotas");
+    c.api().post(&quotas, quota).await.expect(201);
+}
+
+async fn allow_leases(c: &Cluster) {
+    let quotas = fixtures::core(roles::NAMESPACE, "resourcequotas");
+    c.api().delete(&format!("{quotas}/{QUOTA}"), ()).await.expect(200);
 }
 
 /// Gives the Lease to another holder until it expires: the second term of a process adds to the event of the first.
