@@ -184,3 +184,28 @@ fn controller_waits_until_its_caches_include_the_writes_of_the_previous_leader()
         check(&schedule("hand-over", 115_194_873_398_168, 3, &[&fault]));
     }
 }
+
+/// A `ReplicaSet` forgot the name of a create without response when it needed no pod, and the request arrived later.
+#[test]
+fn create_that_arrives_late_makes_no_surplus_pod() {
+    for seed in [1_300_221_423, 1_300_288_569] {
+        let chain = chain_to(seed);
+        for (schedule, outcome) in chain.iter().zip(run_chain(&chain, false)) {
+            assert!(
+                outcome.violations.is_empty(),
+                "{:#?} in {schedule}",
+                outcome.violations
+            );
+        }
+    }
+}
+
+/// The checker reported correct steps of rollouts, after changes that had not been delivered.
+#[test]
+fn steps_on_undelivered_changes_of_replica_sets_are_correct() {
+    let faults = ["F01@76:8635", "F28@465:1651", "F06@79:3351"];
+    check(&schedule("deploy-roll", 1_200_265_280, 1, &faults));
+    let faults = ["F28@55:91", "F20@27:4963"];
+    check(&schedule("deploy-rollback", 1_300_246_233, 1, &faults));
+    check(&schedule("generated", 1_300_256_467, 3, &["F02@2:3"]));
+}

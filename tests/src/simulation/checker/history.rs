@@ -19,8 +19,18 @@ impl<T: Copy + PartialEq> History<T> {
 
     /// Returns the values since a revision, the one at that revision first.
     pub(super) fn since(&self, revision: u64) -> impl Iterator<Item = T> {
-        let after = self.0.partition_point(|it| it.0 <= revision);
-        self.0[after.saturating_sub(1)..].iter().map(|it| it.1)
+        self.0[self.position(revision)..].iter().map(|it| it.1)
+    }
+
+    /// Returns the values that were current between two revisions.
+    pub(super) fn between(&self, first: u64, last: u64) -> impl Iterator<Item = T> {
+        self.since(first)
+            .take(self.position(last) + 1 - self.position(first))
+    }
+
+    /// Returns the position of the value at a revision.
+    fn position(&self, revision: u64) -> usize {
+        self.0.partition_point(|it| it.0 <= revision).saturating_sub(1)
     }
 
     pub(super) fn last(&self) -> Option<T> {
@@ -43,6 +53,9 @@ mod tests {
             [since(0), since(6), since(7), since(8), since(9)],
             ["abc", "abc", "bc", "bc", "c"]
         );
+        let between = |first, last| history.between(first, last).collect::<String>();
+        assert_eq!([between(5, 6), between(6, 8), between(8, 9)], ["a", "ab", "bc"]);
         assert_eq!(History::<char>::default().since(3).count(), 0);
+        assert_eq!(History::<char>::default().between(3, 4).count(), 0);
     }
 }

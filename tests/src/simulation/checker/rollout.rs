@@ -1,7 +1,7 @@
 //! S5 for Deployments: no step of a rollout exceeds `replicas + maxSurge`, or falls below `replicas - maxUnavailable` available
 //! pods, relative to the generations that the controller may have observed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::{Change, Context, Found};
 use super::history::History;
@@ -41,6 +41,19 @@ struct Set {
 struct Sums {
     size: i64,
     available: i64,
+}
+
+/// A change of the size of a `ReplicaSet` by the controller.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    deployment: Symbol,
+    /// The revision of `ReplicaSets` that the controller has observed at least.
+    shown: u64,
+    before: Sums,
+    after: Sums,
+    /// The `ReplicaSet` has shrunk, and had more available pods than its new size at each revision that the controller may
+    /// have observed last.
+    removes_available: bool,
 }
 
 impl Bounds {
@@ -117,28 +130,44 @@ impl Rollouts {
             return;
         }
         let is_resized = was.map(|it| it.1) != is.map(|it| it.1);
-        let deployment = [&after, &before]
+        // Two if a reference was changed.
+        let deployments: BTreeSet<Symbol> = [&after, &before]
             .into_iter()
             .flatten()
-            .find_map(|it| it.deployment);
+            .filter_map(|it| it.deployment)
+            .collect();
         let step = change
             .by(DEPLOYMENT_AGENT)
             .filter(|it| !it.is_repeated() && !it.late);
         let resized = step.filter(|_| is_resized);
+        let deployment = [is, was].into_iter().flatten().find_map(|it| it.0);
         let sums = resized.zip(deployment).map(|(sent, deployment)| {
             let shown = context.requests.known_revision(sent, REPLICA_SETS);
             (sent, deployment, shown, self.sums(context, deployment, shown))
         });
+        let size = is.map_or(0, |it| it.1);
+        let shrunk = before.as_ref().filter(|it| it.size > size);
+        let removes_available = |shown, delivered| {
+            let lowest = shrunk.and_then(|it| it.available.between(shown, delivered).min());
+            lowest.is_some_and(|it| it > size)
+        };
         self.replace(change.uid, after);
         if let Some((sent, deployment, shown, sums)) = sums {
-            let now = self.sums(context, deployment, shown);
-            self.check_step(context, change, sent, deployment, (shown, sums, now), found);
+            let delivered = context.requests.delivered_revision(sent, REPLICA_SETS);
+            let step = Step {
+                deployment,
+                shown,
+                before: sums,
+                after: self.sums(context, deployment, shown),
+                removes_available: removes_available(shown, delivered),
+            };
+            self.check_step(context, change, sent, &step, found);
             if let Some(old) = change.old.as_ref().filter(|_| new.is_none()) {
                 check_removal(context, change, sent, old, found);
             }
         }
-        if let Some(deployment) = deployment {
-            let by = step.and_then(|it| it.actor);
+        let by = step.and_then(|it| it.actor);
+        for deployment in deployments {
             self.changes
                 .entry(deployment)
                 .or_default()
@@ -172,15 +201,14 @@ impl Rollouts {
         sums
     }
 
-    fn check_step(
-        &self,
-        context: &Context,
-        change: &Change,
-        sent: &Sent,
-        deployment: Symbol,
-        (shown, before, after): (u64, Sums, Sums),
-        found: &mut Found,
-    ) {
+    fn check_step(&self, context: &Context, change: &Change, sent: &Sent, step: &Step, found: &mut Found) {
+        let Step {
+            deployment,
+            shown,
+            before,
+            after,
+            removes_available,
+        } = *step;
         let (Some(owner), Some(bounds)) = (context.model.get(deployment), self.bounds.get(&deployment))
         else {
             return;
@@ -207,8 +235,7 @@ impl Rollouts {
             );
         }
         let least = bounds.since(known).map(|it| it.least.unwrap_or(i64::MIN)).min();
-        let less = after.available < before.available;
-        if let Some(least) = least.filter(|it| less && after.available < *it) {
+        if let Some(least) = least.filter(|it| removes_available && after.available < *it) {
             found.add(
                 "S5",
                 format!(

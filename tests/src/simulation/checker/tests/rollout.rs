@@ -115,6 +115,56 @@ fn change_by_another_client_counts_when_it_is_delivered() {
 }
 
 #[test]
+fn set_that_another_client_takes_away_counts_when_it_is_delivered() {
+    for (delivered, expected) in [(false, vec![]), (true, vec!["S5"])] {
+        let mut story = rollout();
+        user(&mut story, "old", 2, 2);
+        user(&mut story, "older", 2, 2);
+        story.deliver(0, SETS);
+        let mut taken = set("older", 2, 2);
+        taken["metadata"]["ownerReferences"][0]["uid"] = json!("another");
+        story.user((SETS, "default/older"), &taken);
+        if delivered {
+            story.deliver(0, SETS);
+        }
+        scale(&mut story, "old", 1, 2);
+        assert_eq!(story.found(), expected);
+    }
+}
+
+#[test]
+fn pods_that_are_not_shown_as_unavailable_may_not_be_removed() {
+    let mut story = rollout();
+    user(&mut story, "old", 4, 1);
+    scale(&mut story, "old", 2, 1);
+    assert_eq!(story.found(), ["S5"]);
+}
+
+#[test]
+fn growth_removes_no_pods() {
+    let mut story = rollout();
+    user(&mut story, "old", 1, 4);
+    story.deliver(0, SETS);
+    scale(&mut story, "old", 2, 4);
+    assert!(story.found().is_empty());
+}
+
+#[test]
+fn pods_that_have_become_available_since_the_last_delivery_may_be_removed() {
+    for (delivered, expected) in [(false, vec![]), (true, vec!["S5"])] {
+        let mut story = rollout();
+        user(&mut story, "old", 4, 2);
+        story.deliver(0, SETS);
+        user(&mut story, "old", 4, 4);
+        if delivered {
+            story.deliver(0, SETS);
+        }
+        scale(&mut story, "old", 2, 4);
+        assert_eq!(story.found(), expected);
+    }
+}
+
+#[test]
 fn adoption_is_not_a_step() {
     let mut story = rollout();
     let mut free = set("other", 4, 4);
