@@ -51,12 +51,16 @@ pub fn of(seed: u64, kinds: &[(usize, Kind)], version: (u32, u32)) -> Sequence<'
     Sequence { seed, kind, steps }
 }
 
-/// Older servers have another server-side apply (it panics for scales of custom resources), no field validation, and fewer
-/// fields.
+/// Older servers have another server-side apply (it panics for scales of custom resources), no field validation, fewer fields,
+/// and set the host ports of templates with hostNetwork.
 fn adapt_to_old_server(step: &mut Step) {
-    const NEWER: [&str; 2] = ["/spec/schedulingGates", "/spec/externalIPs"];
+    const CHANGED: [&str; 3] = [
+        "/spec/schedulingGates",
+        "/spec/externalIPs",
+        "/spec/template/spec/hostNetwork",
+    ];
     step.edits.retain(|edit| {
-        !NEWER.contains(&edit.at.as_str()) && !NEWER.contains(&edit.value.as_str().unwrap_or_default())
+        !CHANGED.contains(&edit.at.as_str()) && !CHANGED.contains(&edit.value.as_str().unwrap_or_default())
     });
     if step.verb == Verb::Apply {
         step.verb = if step.whole && step.subresource.is_empty() {
