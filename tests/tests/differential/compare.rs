@@ -73,6 +73,18 @@ const ENDS_OLD: &[Ends] = &[
         };
         theirs.body["kind"] == "Service" && node_ports(ours) != node_ports(theirs)
     },
+    // A negative grace period was stored; now it becomes 1.
+    |_, _, theirs| {
+        let fields = [
+            "/metadata/deletionGracePeriodSeconds",
+            "/spec/terminationGracePeriodSeconds",
+            "/spec/template/spec/terminationGracePeriodSeconds",
+        ];
+        let seconds = |field: &&str| theirs.body.pointer(field).and_then(Value::as_i64);
+        fields.iter().filter_map(seconds).any(|it| it < 0)
+    },
+    // All pods of a deleted collection could get the grace period of one of them.
+    |step, ours, _| step.verb == Verb::DeleteCollection && ours.body["kind"] == "PodList",
     // A dry run gave services no address.
     |step, _, theirs| {
         let dry = step.query.iter().any(|(key, _)| *key == "dryRun");
