@@ -78,8 +78,8 @@ impl Canonical {
     pub fn of(template: &str) -> Self {
         let mut text = Vec::with_capacity(template.len());
         write(&mut text, &normalized(template));
-        // JSON is valid UTF-8: nothing is replaced.
-        Self(String::from_utf8_lossy(&text).into_owned())
+        // JSON is valid UTF-8.
+        Self(String::from_utf8(text).unwrap_or_default())
     }
 
     /// Returns the canonical text.

@@ -196,7 +196,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = Vec::new();
         encode(&mut out, self);
-        f.write_str(&String::from_utf8_lossy(&out))
+        f.write_str(str::from_utf8(&out).map_err(|_| fmt::Error)?)
     }
 }
 
