@@ -7,7 +7,7 @@
 //! A create with an unknown outcome (no response, or a cancelled sync) does not block the next sync, which may resolve it;
 //! but its name counts as an existing object until a delta or a live read shows otherwise. A live read that does not find the
 //! object proves nothing while the request [may still arrive](Expectations::may_arrive): until then, use the name first for
-//! the next create, so that only one of both requests succeeds. A delete with an unknown outcome blocks: no other object may
+//! the next create, so that only one of the two requests succeeds. A delete with an unknown outcome blocks: no other object may
 //! be deleted in its place. A confirmed write blocks for at most [`EXPECTATIONS_TIMEOUT`]: an object that was created and
 //! deleted between two lists is never shown.
 //!
@@ -66,8 +66,10 @@ struct Pending {
 #[derive(Debug)]
 struct Create {
     outcome: Outcome,
-    /// The first time at which the request was known to be over, without an object in the cache.
-    over: Option<Instant>,
+    /// The first time at which the request was known to have ended, without an object in the cache.
+    ended: Option<Instant>,
+    /// That time of the last request for the name before this one.
+    earlier: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,9 +90,13 @@ impl Expectations {
     /// Records creates that are about to be sent, by name.
     pub fn expect_creates(&self, owner: &Key, names: impl IntoIterator<Item = Text>, now: Instant) {
         self.add(owner, now, |pending| {
-            pending
-                .creates
-                .extend(names.into_iter().map(|name| (name, Create::default())));
+            for name in names {
+                let create = pending.creates.entry(name).or_default();
+                *create = Create {
+                    earlier: create.ended.or(create.earlier),
+                    ..Create::default()
+                };
+            }
         });
     }
 
@@ -113,12 +119,13 @@ impl Expectations {
         });
     }
 
-    /// The request is over, and the cache does not show the object: the outcome is unknown, even if it was confirmed.
+    /// The request has ended, and the cache does not show the object: the outcome is unknown, even if it was confirmed.
     pub fn create_unknown(&self, owner: &Key, name: &str, now: Instant) {
         self.change(owner, |pending| {
             if let Some(create) = pending.creates.get_mut(name) {
                 create.outcome = Outcome::Unknown;
-                create.over.get_or_insert(now);
+                create.ended.get_or_insert(now);
+                create.earlier = None;
             }
         });
     }
@@ -133,11 +140,15 @@ impl Expectations {
         });
     }
 
-    /// The object was certainly not created: the request was rejected or not sent, or a live read does not find the object,
-    /// and the request can no longer arrive.
+    /// The request has not created the object: it was rejected or not sent, or a live read does not find the object, and the
+    /// request can no longer arrive. The name stays pending if an earlier request for it may still arrive.
     pub fn create_failed(&self, owner: &Key, name: &str) {
         self.change(owner, |pending| {
-            pending.creates.remove(name);
+            let create = pending.creates.get_mut(name);
+            match create.and_then(|it| Some((it.earlier.take()?, it))) {
+                Some((earlier, create)) => create.ended = Some(earlier),
+                None => drop(pending.creates.remove(name)),
+            }
         });
     }
 
@@ -203,9 +214,9 @@ impl Expectations {
     #[must_use]
     pub fn may_arrive(&self, owner: &Key, name: &str, now: Instant) -> bool {
         let is_recent =
-            |over: Instant| now.saturating_duration_since(over) <= ARRIVAL_TIMEOUT || revived!(R3);
+            |ended: Instant| now.saturating_duration_since(ended) <= ARRIVAL_TIMEOUT || revived!(R3);
         let create = self.read(owner, |pending| {
-            Some(pending.creates.get(name)?.over.is_none_or(is_recent))
+            Some(pending.creates.get(name)?.ended.is_none_or(is_recent))
         });
         create.flatten().unwrap_or(false)
     }
@@ -280,7 +291,8 @@ impl Default for Create {
     fn default() -> Self {
         Self {
             outcome: Outcome::Unknown,
-            over: None,
+            ended: None,
+            earlier: None,
         }
     }
 }
@@ -432,6 +444,25 @@ mod tests {
         assert_eq!(fixture.pending_names(), ["lost"]);
         fixture.creates(&["lost"]);
         assert!(may_arrive(&fixture));
+    }
+
+    #[test]
+    fn rejected_retry_does_not_extend_the_time_of_a_lost_create() {
+        let mut fixture = fixture();
+        fixture.created(&["lost"]);
+        fixture.it.create_unknown(&fixture.owner, "lost", fixture.now);
+        for _ in 0..2 {
+            fixture.now += ARRIVAL_TIMEOUT / 2;
+            fixture.it.create_unknown(&fixture.owner, "lost", fixture.now);
+            fixture.creates(&["lost"]);
+            fixture.it.create_failed(&fixture.owner, "lost");
+            assert_eq!(fixture.pending_names(), ["lost"]);
+        }
+        assert!(fixture.it.may_arrive(&fixture.owner, "lost", fixture.now));
+        fixture.now += Duration::from_millis(1);
+        assert!(!fixture.it.may_arrive(&fixture.owner, "lost", fixture.now));
+        fixture.it.create_failed(&fixture.owner, "lost");
+        assert!(fixture.pending_names().is_empty());
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl ReplicaSetReconciler {
             match Body::new(&self.kind, snapshot.owner) {
                 Ok(body) => {
                     let body = |name: &str| body.named(name);
-                    pods.create(&scale.create, &snapshot.not_found, body).await
+                    pods.create(&scale.create, body).await
                 }
                 Err(error) => invalid_template(pods, &error.to_string()),
             }

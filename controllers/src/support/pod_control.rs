@@ -202,14 +202,9 @@ impl PodControl<'_> {
         first.map(|()| all_exist)
     }
 
-    /// Creates pods with these names: one, then two, four and so on at once, until a batch fails. An earlier request for the
-    /// names in `retried` may still arrive. `body` encodes the pod with a name.
-    pub(crate) async fn create(
-        &self,
-        names: &[Text],
-        retried: &BTreeSet<Text>,
-        body: impl Fn(&str) -> Bytes + Sync,
-    ) -> Outcome {
+    /// Creates pods with these names: one, then two, four and so on at once, until a batch fails. `body` encodes the pod with a
+    /// name.
+    pub(crate) async fn create(&self, names: &[Text], body: impl Fn(&str) -> Bytes + Sync) -> Outcome {
         self.expectations
             .expect_creates(self.key, names.iter().cloned(), self.env.clock.now());
         let mut outcome = Outcome::default();
@@ -220,14 +215,14 @@ impl PodControl<'_> {
             && (!outcome.namespace_terminating || revived!(B4))
         {
             let (now, later) = remaining.split_at(batch.min(remaining.len()));
-            let sent = stream::iter(now.to_vec()).map(|name: Text| self.create_one(name, retried, &body));
+            let sent = stream::iter(now.to_vec()).map(|name: Text| self.create_one(name, &body));
             let answers: Vec<_> = sent.buffered(MAX_IN_FLIGHT).collect().await;
             for answer in answers {
                 match answer {
                     Create::Created(name) => outcome.created.push(name),
                     Create::NamespaceTerminating => outcome.namespace_terminating = true,
                     Create::NotSent(name) => {
-                        self.create_failed(&name, retried);
+                        self.expectations.create_failed(self.key, &name);
                         outcome.stopped = true;
                     }
                     Create::Failed(name, error) => {
@@ -246,17 +241,12 @@ impl PodControl<'_> {
             (remaining, batch) = (later, 2 * batch);
         }
         for name in remaining {
-            self.create_failed(name, retried);
+            self.expectations.create_failed(self.key, name);
         }
         outcome
     }
 
-    async fn create_one(
-        &self,
-        mut name: Text,
-        retried: &BTreeSet<Text>,
-        body: &(impl Fn(&str) -> Bytes + Sync),
-    ) -> Create {
+    async fn create_one(&self, mut name: Text, body: &(impl Fn(&str) -> Bytes + Sync)) -> Create {
         let namespace = &self.key.namespace;
         for _ in 0..NAME_ATTEMPTS {
             if self.stop.is_cancelled() {
@@ -289,14 +279,14 @@ impl PodControl<'_> {
                 continue;
             }
             if !error.is_unknown_outcome() {
-                self.create_failed(&name, retried);
+                self.expectations.create_failed(self.key, &name);
             }
             if is_namespace_terminating(&error) {
                 return Create::NamespaceTerminating;
             }
             return Create::Failed(name, error);
         }
-        self.create_failed(&name, retried);
+        self.expectations.create_failed(self.key, &name);
         let request_line = format!("creating a pod of {}", self.key);
         let reason = format!("{NAME_ATTEMPTS} names already exist, the last one is {name}");
         Create::Failed(name, ClientError::Invalid { request_line, reason })
@@ -305,13 +295,6 @@ impl PodControl<'_> {
     fn create_succeeded(&self, pod: &Meta) {
         self.record_write(&PODS, pod, false);
         self.expectations.create_succeeded(self.key, &pod.name);
-    }
-
-    /// Drops the expectation of a create without effect, unless an earlier request for the name may still arrive.
-    fn create_failed(&self, name: &Text, retried: &BTreeSet<Text>) {
-        if !retried.contains(name) {
-            self.expectations.create_failed(self.key, name);
-        }
     }
 
     /// Expects a create with a new name instead of one that another pod has.
