@@ -199,17 +199,17 @@ fn absent(term: &GcTerm, action: &Action, proof: Proof, sent: u64) -> Result<Opt
     if lookup::absent(term, &identity(action), proof, sent) {
         return Ok(None);
     }
-    Err(unusable(
+    Err(unproven(
         action,
         "the watch of its kind failed during the read, so the object may exist",
     ))
 }
 
 fn unchanged(action: &Action) -> ClientError {
-    unusable(action, "the object has not changed since a write was rejected")
+    unproven(action, "the object has not changed since a write was rejected")
 }
 
-fn unusable(action: &Action, reason: &str) -> ClientError {
+fn unproven(action: &Action, reason: &str) -> ClientError {
     ClientError::Decode {
         request_line: format!("GET {}", action.kind.resource.path(&action.key)),
         reason: reason.to_owned(),

@@ -65,7 +65,7 @@ pub(super) async fn process(term: Arc<GcTerm>, item: DeleteItem, slot: Slot) -> 
             let decision = evaluate();
             let is_absent = |it: &Lookup| term.read(|graph| graph.is_absent(&it.identity));
             if matches!(decision, Decision::LookUp(_)) && lookups.iter().any(is_absent) {
-                // Without a backoff: a failure of the watch, which disregards these proofs, could come before the last owner is read.
+                // Without a backoff: a failure of the watch, which disregards these proofs, could occur before the last owner is read.
                 return Ok(Next::After(Duration::ZERO));
             }
             decision

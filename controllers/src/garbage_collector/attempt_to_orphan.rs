@@ -59,7 +59,7 @@ async fn orphan(term: &Arc<GcTerm>, owner: &Uid, slot: &Slot) -> Result<Next, Cl
     let uncached = revived!(G10).then(Vec::new);
     // One more than a pass patches shows that another pass is due. All of them would make the passes quadratic.
     let most = PATCHES_PER_PASS + 1;
-    let Some(mut actions) = uncached.or_else(|| listed(term, owner, most)) else {
+    let Some(mut actions) = uncached.or_else(|| listed(term, &finish, most)) else {
         term.request_list(&finish.key.namespace, owner);
         return Ok(Next::Parked);
     };
@@ -75,9 +75,11 @@ async fn orphan(term: &Arc<GcTerm>, owner: &Uid, slot: &Slot) -> Result<Next, Cl
     remove_finalizer(term, owner, slot).await
 }
 
-fn listed(term: &GcTerm, owner: &Uid, max: usize) -> Option<Vec<Action>> {
-    let disregarded = term.read(|graph| graph.disregarded_reads(owner));
-    term.lists.listed(owner, disregarded, max)
+/// Returns up to `max` patches of dependents that a list has shown, for an owner with this last action.
+fn listed(term: &GcTerm, finish: &Action, max: usize) -> Option<Vec<Action>> {
+    let disregarded = term.read(|graph| graph.disregarded_lists(&finish.uid));
+    term.lists
+        .listed((&finish.uid, &finish.version), disregarded, max)
 }
 
 /// Patches the dependents. Returns the requeue if one of them may still refer to the owner.
@@ -135,7 +137,7 @@ async fn remove_finalizer(term: &Arc<GcTerm>, owner: &Uid, slot: &Slot) -> Resul
     let Some(finish) = finish else {
         return Ok(Next::Done);
     };
-    let is_listed = revived!(G10) || listed(term, owner, 0).is_some();
+    let is_listed = revived!(G10) || listed(term, &finish, 0).is_some();
     if !dependents.is_empty() || !is_listed || term.stop.is_cancelled() {
         return Ok(Next::Backoff);
     }
@@ -143,16 +145,13 @@ async fn remove_finalizer(term: &Arc<GcTerm>, owner: &Uid, slot: &Slot) -> Resul
         return Ok(Next::After(wait));
     }
     let sent = act::send(term, &finish, &client, slot).await;
-    let may_be_removed = match &sent {
-        Ok(outcome) => *outcome == Outcome::Done,
-        Err(error) => error.is_unknown_outcome(),
-    };
-    if may_be_removed {
-        // If another DELETE sets the finalizer again, there may be more dependents than in this list.
-        term.lists.forget(owner);
+    match &sent {
+        Ok(Outcome::Done) => term.lists.forget(owner),
+        Err(error) if error.is_unknown_outcome() => term.lists.may_be_finished(owner, &finish.version),
+        _ => {}
     }
     match sent? {
-        // A read that overlapped a failure of the watch does not prove that the owner is absent.
+        // The finalizer is still present if a webhook has restored it, or another DELETE has set it again.
         Outcome::Done | Outcome::NotFound => {
             Ok(match term.read(|graph| graph.remove_orphan_finalizer(owner)) {
                 Some(_) => Next::Backoff,

@@ -188,6 +188,8 @@ pub struct Graph {
     by_kind: BTreeMap<Resource, BTreeSet<Uid>>,
     /// Terminating nodes with a finalizer of the collector, and the generation in which that was first observed.
     finalizing: BTreeMap<Uid, u64>,
+    /// The owners with the orphan finalizer, with the number of proofs of absence when it was observed.
+    orphaning: BTreeMap<Uid, u64>,
     /// By owner uid, whether or not it has a node.
     links: BTreeMap<Uid, Links>,
     /// Virtual owners with their dependents. An identity is here or among the tombstones, never both.
@@ -200,7 +202,7 @@ pub struct Graph {
     /// The kinds whose list or watch has failed, with a number between the proofs of absence before that and those after it.
     failed: BTreeMap<Resource, u64>,
     /// The same number for the last restore of the storage.
-    restored: u64,
+    proofs_at_restore: u64,
     /// Live reads of owners, and the end of their validity.
     answers: BTreeMap<Identity, (LiveState, Instant)>,
     /// The latency of the last GET of an owner, by resource.

@@ -59,10 +59,12 @@ struct State {
 
 #[derive(Debug)]
 struct Dependents {
-    /// The patches of those that are not in the graph.
+    /// The patches of those that the graph does not show as dependents.
     actions: Vec<Action>,
     /// The number of proofs of absence when the list began.
-    began: u64,
+    proofs: u64,
+    /// The version of the owner at which its finalizer may have been removed.
+    finished: Option<Version>,
 }
 
 #[derive(Debug)]
@@ -78,12 +80,27 @@ type Owners = BTreeMap<Uid, Option<Instant>>;
 type Listed = Result<Vec<Meta>, String>;
 
 impl LiveLists {
-    /// Up to `max` patches of listed dependents that are not in the graph. None before the dependents of the owner were listed,
-    /// and if the list began before `disregarded` proofs of absence.
-    pub(super) fn listed(&self, owner: &Uid, disregarded: u64, max: usize) -> Option<Vec<Action>> {
+    /// Returns up to `max` patches of listed dependents that the graph does not show. None before the dependents were listed, if
+    /// the list began before `disregarded` proofs of absence, and if the owner has changed since its finalizer may have been
+    /// removed: another DELETE may have set it again.
+    pub(super) fn listed(
+        &self,
+        (owner, version): (&Uid, &Version),
+        disregarded: u64,
+        max: usize,
+    ) -> Option<Vec<Action>> {
         let state = self.lock();
-        let dependents = state.listed.get(owner).filter(|it| it.began >= disregarded)?;
-        Some(dependents.actions.iter().take(max).cloned().collect())
+        let dependents = state.listed.get(owner).filter(|it| it.proofs >= disregarded)?;
+        let finished = dependents.finished.as_ref();
+        let is_valid = finished.is_none_or(|it| it == version);
+        is_valid.then(|| dependents.actions.iter().take(max).cloned().collect())
+    }
+
+    /// Records that the finalizer of an owner may have been removed at this version.
+    pub(super) fn may_be_finished(&self, owner: &Uid, version: &Version) {
+        if let Some(dependents) = self.lock().listed.get_mut(owner) {
+            dependents.finished = Some(version.clone());
+        }
     }
 
     /// Requests a list for an owner. The owner is enqueued when the list is complete.
@@ -171,7 +188,7 @@ impl LiveLists {
 /// Lists a namespace, or all resources if it is empty, for the owners that wait for it.
 pub(super) async fn process(term: Arc<GcTerm>, item: Key, slot: Slot) -> Result<Next, ClientError> {
     let namespace = item.namespace;
-    let began = term.read(Graph::proofs);
+    let proofs = term.read(Graph::proofs);
     let mut owners = term.lists.begin(&namespace);
     if owners.is_empty() {
         return Ok(Next::Done);
@@ -235,7 +252,7 @@ pub(super) async fn process(term: Arc<GcTerm>, item: Key, slot: Slot) -> Result<
         term.lists.request_again(&namespace, delayed);
         next = Next::After(wait.min(UNLISTABLE_WAIT / 3));
     }
-    apply(&term, (&namespace, &owners), began, &dependents, &missing);
+    apply(&term, (&namespace, &owners), proofs, &dependents, &missing);
     Ok(next)
 }
 
@@ -243,7 +260,7 @@ pub(super) async fn process(term: Arc<GcTerm>, item: Key, slot: Slot) -> Result<
 fn apply(
     term: &GcTerm,
     (namespace, owners): (&Text, &Owners),
-    began: u64,
+    proofs: u64,
     dependents: &[(Arc<Kind>, Meta)],
     missing: &[Arc<Kind>],
 ) {
@@ -257,14 +274,14 @@ fn apply(
         }
         for (kind, meta) in dependents {
             effects.push(graph.refresh(kind, meta));
-            if !graph.contains(&meta.uid) {
-                for reference in &*meta.owner_references {
-                    if let Some(actions) = actions.get_mut(&reference.uid)
-                        // One patch removes both of two references to the same owner.
-                        && actions.last().is_none_or(|it| it.uid != meta.uid)
-                    {
-                        actions.extend(detach(kind, meta, &reference.uid));
-                    }
+            for reference in &*meta.owner_references {
+                if let Some(actions) = actions.get_mut(&reference.uid)
+                    // After a restore, the graph may have a newer state than the list.
+                    && !graph.has_dependent(&reference.uid, &meta.uid)
+                    // One patch removes both of two references to the same owner.
+                    && actions.last().is_none_or(|it| it.uid != meta.uid)
+                {
+                    actions.extend(detach(kind, meta, &reference.uid));
                 }
             }
         }
@@ -277,9 +294,14 @@ fn apply(
             term.metrics.unlisted(&kind.resource, owners);
         }
     }
-    let listed = actions
-        .into_iter()
-        .map(|(owner, actions)| (owner, Dependents { actions, began }));
+    let listed = actions.into_iter().map(|(owner, actions)| {
+        let dependents = Dependents {
+            actions,
+            proofs,
+            finished: None,
+        };
+        (owner, dependents)
+    });
     term.lists.lock().listed.extend(listed);
     for owner in owners.keys() {
         let (namespace, item) = (namespace.clone(), owner.clone());
@@ -313,8 +335,13 @@ pub(super) async fn catch_up(term: &GcTerm, kind: &Kind, relists: &Semaphore) ->
         limit: 1,
         ..ListQuery::default()
     };
+    let before = monitor.cache.version();
     let page = term.lister.list_metadata(resource, "", &query).await;
     let version = page.map_err(|error| error.to_string())?.version;
+    if !before.is_none() && !is_reached(&version, &before) {
+        // The storage was restored, which the cache has not detected yet.
+        return Err(format!("a list has version {version}, older than its cache"));
+    }
     let is_behind = !is_reached(&monitor.cache.version(), &version)
         && !is_unchanged(term, resource, monitor.cache.version(), &version).await
         && !is_reached(&monitor.cache.version(), &version);

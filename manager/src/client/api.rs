@@ -180,7 +180,7 @@ impl<K: ApiObject + Serialize> Api<K, Client> {
     }
 
     /// Deletes an object if it is unchanged, by its uid and resourceVersion. Returns false if it does not exist, which a read
-    /// confirms: a webhook can answer 404, too. The role of the program needs the verb `get` beside `delete`.
+    /// confirms: a webhook can answer 404, too. The role of the program needs the verb `get` in addition to `delete`.
     pub async fn delete(&self, object: &K) -> Result<bool, ClientError> {
         let (key, meta) = (Key::of(object), object.meta());
         let (Some(uid), Some(version)) = (&meta.uid, &meta.resource_version) else {

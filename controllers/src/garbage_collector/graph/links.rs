@@ -102,6 +102,7 @@ impl Graph {
             self.finalizing.entry(uid.clone()).or_insert(self.generation);
         } else {
             self.finalizing.remove(uid);
+            self.orphaning.remove(uid);
         }
         if let Some(node) = node {
             self.nodes.insert(uid.clone(), node);

@@ -47,13 +47,13 @@ impl Graph {
         effects.deduplicated()
     }
 
-    /// A live read that was sent after the first `sent` proofs has shown that an owner is absent. None if it is not a proof, because
-    /// the list or watch of the kind has failed since.
+    /// Records a live read that has shown that an object is absent, and was sent after the first `sent` proofs. None if it is not a
+    /// proof, because the list or watch of the kind has failed since.
     pub fn read_absent(&mut self, identity: &Identity, proof: Proof, sent: u64) -> Option<Effects> {
         (self.disregarded_proofs(identity) <= sent).then(|| self.absent(identity, proof))
     }
 
-    /// Whether an owner is proven absent.
+    /// Returns whether an owner is proven absent.
     #[must_use]
     pub fn is_absent(&self, identity: &Identity) -> bool {
         let disregarded = self.disregarded_proofs(identity);
@@ -150,10 +150,14 @@ impl Graph {
         let new = Node::of(kind, meta);
         let (foreground, orphaning) = (new.is_foreground(), new.is_orphaning());
         let may_go = !new.deleting && !new.owners.is_empty();
+        if !new.deleting {
+            self.orphaned_owners.remove(uid);
+        }
         let old = self.replace(uid, Some(new), &mut effects);
 
         if orphaning && !old.as_ref().is_some_and(Node::is_orphaning) {
             effects.attempt_to_orphan.push(uid.clone());
+            self.orphaning.insert(uid.clone(), self.tombstones.mark());
         }
         let was_foreground = |old: &Node| old.is_foreground() || revived!(G8) && old.deleting;
         if foreground && !old.as_ref().is_some_and(was_foreground) {

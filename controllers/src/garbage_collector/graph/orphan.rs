@@ -10,7 +10,7 @@ use super::{Action, Graph, Node, ORPHAN, Operation, OwnerState, Reason};
 pub(super) const ORPHANED_OWNERS_MAX: usize = 100_000;
 
 /// Owners that were orphaned although not all kinds could be listed. Their late dependents are orphaned, not deleted, for the
-/// lifetime of the process.
+/// lifetime of the process, or until the owner exists again, in a restored storage.
 #[derive(Clone, Debug, Default)]
 pub struct OrphanedOwners {
     uids: BTreeSet<Uid>,
@@ -33,6 +33,12 @@ impl OrphanedOwners {
             self.uids.remove(&oldest);
         }
     }
+
+    pub(super) fn remove(&mut self, owner: &Uid) {
+        if self.uids.remove(owner) {
+            self.order.retain(|it| it != owner);
+        }
+    }
 }
 
 impl Graph {
@@ -49,6 +55,12 @@ impl Graph {
 
     pub fn contains(&self, uid: &Uid) -> bool {
         self.nodes.contains_key(uid)
+    }
+
+    /// Returns whether the graph shows an object with a reference to an owner.
+    pub fn has_dependent(&self, owner: &Uid, dependent: &Uid) -> bool {
+        let links = self.links.get(owner);
+        links.is_some_and(|it| it.dependents.contains(dependent)) && self.nodes.contains_key(dependent)
     }
 
     /// The actions that orphan up to `max` known dependents of an owner; none if it is not being deleted with the orphan

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::super::kinds::{ALL_RESOURCES, Kind, Kinds, group};
 use super::links::IndexEntry;
-use super::{Effects, Graph, Identity, Node, OrphanedOwners, SYNC_TIMEOUT};
+use super::{Effects, Graph, Identity, Node, SYNC_TIMEOUT};
 
 impl Graph {
     /// Replaces the served kinds and evaluates references to changed kinds again. Nodes of a kind that is no longer collected
@@ -95,19 +95,21 @@ impl Graph {
     /// storage was restored since.
     pub(super) fn disregarded_proofs(&self, identity: &Identity) -> u64 {
         if self.failed.is_empty() {
-            return self.restored;
+            return self.proofs_at_restore;
         }
         let kind = self.kinds.resolve(&identity.api_version, &identity.kind);
         let failed = kind.and_then(|it| self.failed.get(&it.resource));
-        failed.copied().unwrap_or_default().max(self.restored)
+        failed.copied().unwrap_or_default().max(self.proofs_at_restore)
     }
 
-    /// Returns the number of proofs so far when the list or watch of an object's kind last failed, or the storage was restored.
-    /// Reads from before do not show which objects refer to it.
+    /// Returns the number of proofs before which a list of an owner's dependents may be incomplete: its orphan finalizer was
+    /// observed later, the list or watch of its kind has failed since, or the storage was restored.
     #[must_use]
-    pub fn disregarded_reads(&self, uid: &Uid) -> u64 {
-        let known = self.nodes.get(uid);
-        known.map_or(self.restored, |it| self.disregarded_proofs(&it.identity(uid)))
+    pub fn disregarded_lists(&self, owner: &Uid) -> u64 {
+        let node = self.nodes.get(owner).map(|it| it.identity(owner));
+        let failed = node.map_or(self.proofs_at_restore, |it| self.disregarded_proofs(&it));
+        let observed = self.orphaning.get(owner).copied().unwrap_or_default();
+        failed.max(observed)
     }
 
     fn foreground(&self) -> impl Iterator<Item = &Uid> {
@@ -119,9 +121,8 @@ impl Graph {
     /// accepts any version as newer. Must be called before objects of the restored storage are observed.
     pub fn reset(&mut self) -> Effects {
         let mut effects = Effects::default();
-        self.restored = self.tombstones.mark();
+        self.proofs_at_restore = self.tombstones.mark();
         self.answers.clear();
-        self.orphaned_owners = OrphanedOwners::default();
         for (identity, dependents) in self.tombstones.clear() {
             self.make_virtual(identity, dependents, &mut effects);
         }

@@ -131,6 +131,88 @@ async fn dependents_are_listed_again_if_the_owner_is_orphaned_twice() {
     assert_eq!(f.left(&MAPS).await, 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn dependents_are_listed_again_if_the_finalizer_is_removed_and_set_again() {
+    let f = fixture().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    let hold = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
+    f.patch(&SECRETS, "owner", &hold(json!(["test.dev/hold"]))).await;
+    f.settle().await;
+    f.api.lag().hold_at("configmaps", f.sandbox.revision());
+    f.api.inject(|method, path, before| match *method {
+        Method::PATCH if path.ends_with("owner") && before < 10 => {
+            status_reply(403, json!({"reason": "Forbidden"}))
+        }
+        _ => Effect::Pass,
+    });
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.until(async |f| f.api.count("PATCH secrets") >= 8).await;
+    f.patch(&SECRETS, "owner", &hold(json!(["test.dev/hold"]))).await;
+    f.create_dependents(&MAPS, &owner, 1).await;
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.until(async |f| f.api.count("PATCH configmaps") == 1).await;
+    f.patch(&SECRETS, "owner", &hold(Value::Null)).await;
+    f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+    f.api.lag().release();
+    f.sleep(HOUR).await;
+    assert_eq!(f.left(&MAPS).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failing_webhook_of_the_owner_costs_one_list() {
+    let f = fixture().await;
+    f.api.inject(|method, path, before| match *method {
+        Method::PATCH if path.ends_with("owner-0") && before < 10 => {
+            status_reply(500, json!({"reason": "InternalError"}))
+        }
+        _ => Effect::Pass,
+    });
+    let owner = f.create(&SECRETS, "owner-0", &[]).await;
+    f.create_dependents(&MAPS, &owner, 3).await;
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.until(async |f| f.get(&SECRETS, "owner-0").await.is_none())
+        .await;
+    assert_eq!(f.api.count("PATCH secrets"), 11);
+    assert_eq!(f.api.count("LIST configmaps"), 1);
+}
+
+/// The response to the removal is lost, and only a live read shows the owner afterwards.
+#[tokio::test(start_paused = true)]
+async fn dependents_are_listed_again_if_the_finalizer_may_have_been_removed() {
+    let f = fixture().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    let hold = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
+    f.patch(&SECRETS, "owner", &hold(json!(["test.dev/hold"]))).await;
+    f.api.inject(|method, path, before| match *method {
+        Method::PATCH if path.ends_with("owner") => match before {
+            0 => Effect::DeliverLate(Duration::from_secs(2)),
+            1..11 => status_reply(429, json!({"reason": "TooManyRequests"})),
+            _ => Effect::Pass,
+        },
+        _ => Effect::Pass,
+    });
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.settle().await;
+    f.api.lag().hold_at("configmaps", f.sandbox.revision());
+    f.api.lag().hold_at("secrets", f.sandbox.revision());
+    let finalizers = async |f: &Fixture| {
+        f.get(&SECRETS, "owner")
+            .await
+            .map(|it| it["metadata"]["finalizers"].clone())
+    };
+    f.until(async |f| finalizers(f).await == Some(json!(["test.dev/hold"])))
+        .await;
+    f.create_dependents(&MAPS, &owner, 1).await;
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.until(async |f| finalizers(f).await == Some(json!(["test.dev/hold"])))
+        .await;
+    f.patch(&SECRETS, "owner", &hold(Value::Null)).await;
+    f.api.lag().release();
+    f.sleep(HOUR).await;
+    assert!(f.get(&SECRETS, "owner").await.is_none());
+    assert_eq!(f.left(&MAPS).await, 1);
+}
+
 /// A webhook sets the finalizer again in the same request, so that nothing changes.
 #[tokio::test(start_paused = true)]
 async fn finalizer_without_change_is_removed_again() {

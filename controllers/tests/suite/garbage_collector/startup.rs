@@ -191,9 +191,80 @@ async fn orphaned_dependents_are_listed_again_after_a_restore() {
     assert_eq!(f.left(&MAPS).await, 1);
 }
 
+/// The graph shows the dependent without its reference, because it was patched before the restore.
+#[tokio::test(start_paused = true)]
+async fn dependents_that_a_restore_attaches_again_are_orphaned() {
+    let f = unstarted();
+    let terminating = async |f: &Fixture| {
+        let owner = f.create(&SECRETS, "owner", &[]).await;
+        f.create(&MAPS, "dependent-0", &[reference(&owner)]).await;
+        f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    };
+    terminating(&f).await;
+    for i in 0..50 {
+        f.create(&SECRETS, &format!("later-{i}"), &[]).await;
+    }
+    f.api.inject(|method, path, _| match *method {
+        Method::PATCH if path.ends_with("owner") => status_reply(403, json!({"reason": "Forbidden"})),
+        _ => Effect::Pass,
+    });
+    f.start().await;
+    f.until(async |f| f.api.count("PATCH secrets") > 3).await;
+    let (_, backup) = sandbox();
+    f.api.switch(backup.service());
+    terminating(&f).await;
+    f.api.executed().reset_watches(&Matcher::any());
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "LIST configmaps" if !it.by_controller => status_reply(500, json!({"reason": "InternalError"})),
+        _ => Effect::Pass,
+    });
+    f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+    f.until(async |f| restarts(f, "secrets") == Some(1.0)).await;
+    f.api.inject_all(|_| Effect::Pass);
+    f.sleep(HOUR).await;
+    assert_eq!(f.left(&MAPS).await, 1);
+}
+
+/// A cache that is newer than the restored storage does not show which objects refer to the owner.
+#[tokio::test(start_paused = true)]
+async fn cluster_scoped_owner_waits_until_the_caches_show_the_restored_storage() {
+    let f = unstarted();
+    let terminating = async |f: &Fixture| {
+        let owner = f.create(&ROLES, "owner", &[]).await;
+        f.delete(&ROLES, &owner, Propagation::Orphan).await;
+        owner
+    };
+    terminating(&f).await;
+    for i in 0..50 {
+        f.create(&MAPS, &format!("later-{i}"), &[]).await;
+    }
+    f.api.inject(|method, _, _| match *method {
+        Method::PATCH => status_reply(403, json!({"reason": "Forbidden"})),
+        _ => Effect::Pass,
+    });
+    f.start().await;
+    f.until(async |f| f.api.count("PATCH clusterroles") > 3).await;
+    let (_, backup) = sandbox();
+    f.api.switch(backup.service());
+    let owner = terminating(&f).await;
+    f.create(&MAPS, "dependent-0", &[reference(&owner)]).await;
+    f.api.executed().reset_watches(&Matcher::any());
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "LIST configmaps" if !it.by_controller => status_reply(500, json!({"reason": "InternalError"})),
+        _ => Effect::Pass,
+    });
+    f.until(async |f| restarts(f, "clusterroles") == Some(1.0)).await;
+    f.settle().await;
+    f.api.inject_all(|_| Effect::Pass);
+    f.sleep(HOUR).await;
+    assert!(f.get(&ROLES, "owner").await.is_none());
+    assert_eq!(f.left(&MAPS).await, 1);
+}
+
 /// Returns the number of restores that a cache has detected.
 fn restarts(f: &Fixture, plural: &str) -> Option<f64> {
+    let group = if plural == ROLES.plural { &*ROLES.group } else { "" };
     f.metric(&format!(
-        "coxswain_cache_restarts_total{{group=\"\",name=\"\",resource=\"{plural}\",version=\"v1\"}}"
+        "coxswain_cache_restarts_total{{group=\"{group}\",name=\"\",resource=\"{plural}\",version=\"v1\"}}"
     ))
 }

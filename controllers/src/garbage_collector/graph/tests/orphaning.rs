@@ -87,6 +87,24 @@ fn orphan_finalizer_without_deletion_orphans_no_dependent() {
     );
 }
 
+/// A restore can bring back the owner, or its dependents only.
+#[test]
+fn late_dependent_is_orphaned_until_its_owner_exists_again() {
+    let set = object(&SET, "set");
+    let orphaning = set.clone().deleting(&[ORPHAN]);
+    let pod = object(&POD, "pod").refers(&[set.reference()]);
+    let mut case = Fixture::with(&[&orphaning]);
+    case.graph.add_orphaned_owner(&set.meta.uid);
+    let _ = case.delete(&orphaning);
+    let _ = case.graph.reset();
+    let _ = case.observe(&pod);
+    let _ = case.graph.absent(&set.identity(), Proof::NotFound);
+    assert!(matches!(case.operation(&pod), Operation::RemoveOwners { .. }));
+    let _ = case.observe(&set);
+    let _ = case.delete(&set);
+    assert_eq!(case.operation(&pod), Operation::Delete(Propagation::Background));
+}
+
 #[test]
 fn orphaned_owners_outlive_the_graph_and_are_bounded() {
     let mut case = Fixture::synced();

@@ -115,7 +115,7 @@ fn change_by_another_client_counts_when_it_is_delivered() {
 }
 
 #[test]
-fn set_that_another_client_takes_away_counts_when_it_is_delivered() {
+fn replica_set_released_by_another_client_counts_when_delivered() {
     for (delivered, expected) in [(false, vec![]), (true, vec!["S5"])] {
         let mut story = rollout();
         user(&mut story, "old", 2, 2);
@@ -141,7 +141,7 @@ fn pods_that_are_not_shown_as_unavailable_may_not_be_removed() {
 }
 
 #[test]
-fn growth_removes_no_pods() {
+fn scale_up_removes_no_pods() {
     let mut story = rollout();
     user(&mut story, "old", 1, 4);
     story.deliver(0, SETS);
