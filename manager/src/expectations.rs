@@ -68,8 +68,8 @@ struct Create {
     outcome: Outcome,
     /// The first time at which the request was known to have ended, without an object in the cache.
     ended: Option<Instant>,
-    /// That time of the last request for the name before this one.
-    earlier: Option<Instant>,
+    /// The `ended` of the previous request for the name.
+    previous_ended: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Expectations {
             for name in names {
                 let create = pending.creates.entry(name).or_default();
                 *create = Create {
-                    earlier: create.ended.or(create.earlier),
+                    previous_ended: create.ended.or(create.previous_ended),
                     ..Create::default()
                 };
             }
@@ -119,13 +119,14 @@ impl Expectations {
         });
     }
 
-    /// The request has ended, and the cache does not show the object: the outcome is unknown, even if it was confirmed.
+    /// Records that the request has ended, and the cache does not show the object: the outcome is unknown, even if it was
+    /// confirmed.
     pub fn create_unknown(&self, owner: &Key, name: &str, now: Instant) {
         self.change(owner, |pending| {
             if let Some(create) = pending.creates.get_mut(name) {
                 create.outcome = Outcome::Unknown;
                 create.ended.get_or_insert(now);
-                create.earlier = None;
+                create.previous_ended = None;
             }
         });
     }
@@ -140,13 +141,13 @@ impl Expectations {
         });
     }
 
-    /// The request has not created the object: it was rejected or not sent, or a live read does not find the object, and the
-    /// request can no longer arrive. The name stays pending if an earlier request for it may still arrive.
+    /// Records that the request has not created the object: it was rejected or not sent, or a live read does not find the object,
+    /// and the request can no longer arrive. The name stays pending if an earlier request for it may still arrive.
     pub fn create_failed(&self, owner: &Key, name: &str) {
         self.change(owner, |pending| {
             let create = pending.creates.get_mut(name);
-            match create.and_then(|it| Some((it.earlier.take()?, it))) {
-                Some((earlier, create)) => create.ended = Some(earlier),
+            match create.and_then(|it| Some((it.previous_ended.take()?, it))) {
+                Some((ended, create)) => (create.outcome, create.ended) = (Outcome::Unknown, Some(ended)),
                 None => drop(pending.creates.remove(name)),
             }
         });
@@ -292,7 +293,7 @@ impl Default for Create {
         Self {
             outcome: Outcome::Unknown,
             ended: None,
-            earlier: None,
+            previous_ended: None,
         }
     }
 }

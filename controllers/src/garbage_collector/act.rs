@@ -199,17 +199,17 @@ fn absent(term: &GcTerm, action: &Action, proof: Proof, sent: u64) -> Result<Opt
     if lookup::absent(term, &identity(action), proof, sent) {
         return Ok(None);
     }
-    Err(unproven(
+    Err(inconclusive(
         action,
         "the watch of its kind failed during the read, so the object may exist",
     ))
 }
 
 fn unchanged(action: &Action) -> ClientError {
-    unproven(action, "the object has not changed since a write was rejected")
+    inconclusive(action, "the object has not changed since a write was rejected")
 }
 
-fn unproven(action: &Action, reason: &str) -> ClientError {
+fn inconclusive(action: &Action, reason: &str) -> ClientError {
     ClientError::Decode {
         request_line: format!("GET {}", action.kind.resource.path(&action.key)),
         reason: reason.to_owned(),

@@ -75,7 +75,7 @@ async fn orphan(term: &Arc<GcTerm>, owner: &Uid, slot: &Slot) -> Result<Next, Cl
     remove_finalizer(term, owner, slot).await
 }
 
-/// Returns up to `max` patches of dependents that a list has shown, for an owner with this last action.
+/// Returns up to `max` patches of dependents that a list has shown, for the owner whose finalizer `finish` removes.
 fn listed(term: &GcTerm, finish: &Action, max: usize) -> Option<Vec<Action>> {
     let disregarded = term.read(|graph| graph.disregarded_lists(&finish.uid));
     term.lists
@@ -137,8 +137,9 @@ async fn remove_finalizer(term: &Arc<GcTerm>, owner: &Uid, slot: &Slot) -> Resul
     let Some(finish) = finish else {
         return Ok(Next::Done);
     };
-    let is_listed = revived!(G10) || listed(term, &finish, 0).is_some();
-    if !dependents.is_empty() || !is_listed || term.stop.is_cancelled() {
+    // Another list may have been completed meanwhile.
+    let is_patched = revived!(G10) || listed(term, &finish, 1).is_some_and(|it| it.is_empty());
+    if !dependents.is_empty() || !is_patched || term.stop.is_cancelled() {
         return Ok(Next::Backoff);
     }
     if let Some(wait) = term.breaker.hold(&[scope(&finish)], term.now()) {

@@ -34,6 +34,7 @@ use tokio::time::Instant;
 
 use self::links::Links;
 use self::node::Node;
+use self::orphan::Orphaned;
 use self::tombstones::Tombstones;
 use super::kinds::{Kind, Kinds};
 
@@ -188,7 +189,7 @@ pub struct Graph {
     by_kind: BTreeMap<Resource, BTreeSet<Uid>>,
     /// Terminating nodes with a finalizer of the collector, and the generation in which that was first observed.
     finalizing: BTreeMap<Uid, u64>,
-    /// The owners with the orphan finalizer, with the number of proofs of absence when it was observed.
+    /// The owners with the orphan finalizer, with the number of proofs of absence when the finalizer was observed.
     orphaning: BTreeMap<Uid, u64>,
     /// By owner uid, whether or not it has a node.
     links: BTreeMap<Uid, Links>,
@@ -201,7 +202,7 @@ pub struct Graph {
     doubted: BTreeMap<Uid, u64>,
     /// The kinds whose list or watch has failed, with a number between the proofs of absence before that and those after it.
     failed: BTreeMap<Resource, u64>,
-    /// The same number for the last restore of the storage.
+    /// The number of proofs of absence at the last restore of the storage.
     proofs_at_restore: u64,
     /// Live reads of owners, and the end of their validity.
     answers: BTreeMap<Identity, (LiveState, Instant)>,

@@ -11,6 +11,7 @@
 //! A resource that cannot be listed delays the first orphaning by [`UNLISTABLE_WAIT`]. Until a list of it succeeds, it is
 //! retried at that interval, and orphaning proceeds without it.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -59,7 +60,7 @@ struct State {
 
 #[derive(Debug)]
 struct Dependents {
-    /// The patches of those that the graph does not show as dependents.
+    /// The patches of listed objects that the graph does not show as dependents.
     actions: Vec<Action>,
     /// The number of proofs of absence when the list began.
     proofs: u64,
@@ -302,7 +303,13 @@ fn apply(
         };
         (owner, dependents)
     });
-    term.lists.lock().listed.extend(listed);
+    let mut state = term.lists.lock();
+    state.listed.extend(listed);
+    // Another list would show dependents that this one has patched meanwhile.
+    if let Some(requested) = state.requested.get_mut(namespace) {
+        requested.retain(|owner, _| !owners.contains_key(owner));
+    }
+    drop(state);
     for owner in owners.keys() {
         let (namespace, item) = (namespace.clone(), owner.clone());
         term.queues.orphans.add(InNamespace { namespace, item });
@@ -338,7 +345,7 @@ pub(super) async fn catch_up(term: &GcTerm, kind: &Kind, relists: &Semaphore) ->
     let before = monitor.cache.version();
     let page = term.lister.list_metadata(resource, "", &query).await;
     let version = page.map_err(|error| error.to_string())?.version;
-    if !before.is_none() && !is_reached(&version, &before) {
+    if version.partial_cmp(&before) == Some(Ordering::Less) {
         // The storage was restored, which the cache has not detected yet.
         return Err(format!("a list has version {version}, older than its cache"));
     }
@@ -385,7 +392,7 @@ async fn is_unchanged(term: &GcTerm, resource: &Resource, from: Version, to: &Ve
 }
 
 fn is_reached(version: &Version, to: &Version) -> bool {
-    version.partial_cmp(to).is_some_and(std::cmp::Ordering::is_ge)
+    version.partial_cmp(to).is_some_and(Ordering::is_ge)
 }
 
 #[derive(Deserialize)]

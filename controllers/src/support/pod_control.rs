@@ -1,7 +1,7 @@
 //! Pod control: creates, adopts, releases and deletes the pods of one owner.
 //!
 //! Every create and delete is recorded as an expectation before it is sent. The expectation ends when the cache shows the
-//! pod, or when the request certainly had no effect.
+//! pod, or when the request, and each earlier one for the same name, certainly had no effect.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

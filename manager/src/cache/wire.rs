@@ -80,7 +80,7 @@ pub(super) enum Event<'a> {
 
 /// Returns the text of a body. As in Go, invalid UTF-8 becomes replacement characters.
 pub(super) fn text(body: &[u8]) -> Cow<'_, str> {
-    // Checking valid text this way is several times as fast.
+    // For valid text, this check is several times faster than the search for invalid characters.
     str::from_utf8(body).map_or_else(|_| String::from_utf8_lossy(body), Cow::Borrowed)
 }
 
@@ -199,7 +199,7 @@ impl<'a> ItemIdentity<'a> {
         }
 
         let mut metadata = None;
-        // An error after the metadata, because the rest is not read.
+        // Fails after the metadata, because the rest is not read.
         let _ = UpToMetadata(&mut metadata).deserialize(&mut serde_json::Deserializer::from_str(json));
         let metadata = metadata?;
         let namespace = metadata.namespace.map_or(Some(Cow::Borrowed("")), text)?;
@@ -228,7 +228,7 @@ struct IdentityFields<'a> {
     resource_version: Option<&'a RawValue>,
 }
 
-/// Decodes an object up to its metadata, which precede its large fields.
+/// A decoder of an object up to its metadata, which precedes the large fields.
 struct UpToMetadata<'a, 'de>(&'a mut Option<IdentityFields<'de>>);
 
 impl<'de> DeserializeSeed<'de> for UpToMetadata<'_, 'de> {

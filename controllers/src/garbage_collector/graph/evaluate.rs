@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{
     Action, Decision, FOREGROUND, FRESH, Graph, Identity, LiveState, Lookup, Node, ORPHAN, Operation,
-    OwnerState, Reason, WorkItem,
+    Orphaned, OwnerState, Reason, WorkItem,
 };
 
 /// The effect of one reference on the object that has it.
@@ -195,9 +195,30 @@ impl Graph {
         if owner.is_empty() || reference.name.is_empty() {
             return Ownership::Unresolvable(identity);
         }
-        if self.orphaned_owners.contains(owner) {
-            return Ownership::dangling(identity, OwnerState::Orphaning);
+        match self.orphaned_owners.get(owner) {
+            Some(Orphaned::Deleted) => Ownership::dangling(identity, OwnerState::Orphaning),
+            Some(Orphaned::Restored) => {
+                match self.target_ownership(node, reference, identity, doubted, now) {
+                    Ownership::Dangling(Reason { owner, .. }) => {
+                        Ownership::dangling(owner, OwnerState::Orphaning)
+                    }
+                    other => other,
+                }
+            }
+            None => self.target_ownership(node, reference, identity, doubted, now),
         }
+    }
+
+    /// The effect of a reference to an owner that was not orphaned.
+    fn target_ownership(
+        &self,
+        node: &Node,
+        reference: &OwnerRef,
+        identity: Identity,
+        doubted: u64,
+        now: Instant,
+    ) -> Ownership {
+        let owner = &reference.uid;
         let known = self.nodes.get(owner);
         if let Some(known) =
             known.filter(|it| it.is_target(&self.kinds, owner, reference, &node.key.namespace))

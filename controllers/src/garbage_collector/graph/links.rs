@@ -196,7 +196,7 @@ impl Graph {
                     .dependents
                     .insert(uid.clone());
                 let known = self.nodes.get(owner);
-                if known.is_some_and(Node::is_foreground) || self.orphaned_owners.contains(owner) {
+                if known.is_some_and(Node::is_foreground) || self.orphaned_owners.get(owner).is_some() {
                     effects.object(uid);
                 }
                 if known.is_some_and(Node::is_orphaning) {

@@ -151,7 +151,7 @@ impl Graph {
         let (foreground, orphaning) = (new.is_foreground(), new.is_orphaning());
         let may_go = !new.deleting && !new.owners.is_empty();
         if !new.deleting {
-            self.orphaned_owners.remove(uid);
+            self.orphaned_owners.observe(uid);
         }
         let old = self.replace(uid, Some(new), &mut effects);
 

@@ -1,6 +1,6 @@
 //! The orphaning of dependents.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use coxswain_manager::object::Uid;
 
@@ -13,18 +13,26 @@ pub(super) const ORPHANED_OWNERS_MAX: usize = 100_000;
 /// lifetime of the process, or until the owner exists again, in a restored storage.
 #[derive(Clone, Debug, Default)]
 pub struct OrphanedOwners {
-    uids: BTreeSet<Uid>,
+    uids: BTreeMap<Uid, Orphaned>,
     /// Oldest first.
     order: VecDeque<Uid>,
 }
 
+/// The state of an orphaned owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Orphaned {
+    Deleted,
+    /// Since a restore of the storage it may exist again, so it counts as deleted when that is proven.
+    Restored,
+}
+
 impl OrphanedOwners {
-    pub(super) fn contains(&self, owner: &Uid) -> bool {
-        self.uids.contains(owner)
+    pub(super) fn get(&self, owner: &Uid) -> Option<Orphaned> {
+        self.uids.get(owner).copied()
     }
 
     fn insert(&mut self, owner: Uid) {
-        if self.uids.insert(owner.clone()) {
+        if self.uids.insert(owner.clone(), Orphaned::Deleted).is_none() {
             self.order.push_back(owner);
         }
         if self.order.len() > ORPHANED_OWNERS_MAX
@@ -34,8 +42,15 @@ impl OrphanedOwners {
         }
     }
 
-    pub(super) fn remove(&mut self, owner: &Uid) {
-        if self.uids.remove(owner) {
+    /// The storage was restored, so that the owners may exist again.
+    pub(super) fn reset(&mut self) {
+        self.uids.values_mut().for_each(|it| *it = Orphaned::Restored);
+    }
+
+    /// The owner exists, and is not terminating: after a restore it exists again.
+    pub(super) fn observe(&mut self, owner: &Uid) {
+        if self.get(owner) == Some(Orphaned::Restored) {
+            self.uids.remove(owner);
             self.order.retain(|it| it != owner);
         }
     }

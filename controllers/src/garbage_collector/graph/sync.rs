@@ -123,6 +123,7 @@ impl Graph {
         let mut effects = Effects::default();
         self.proofs_at_restore = self.tombstones.mark();
         self.answers.clear();
+        self.orphaned_owners.reset();
         for (identity, dependents) in self.tombstones.clear() {
             self.make_virtual(identity, dependents, &mut effects);
         }

@@ -59,6 +59,23 @@ async fn cluster_scoped_owner_waits_until_all_caches_are_current() {
     assert_eq!(f.api.writes(), 21);
 }
 
+/// Some aggregated API servers have versions that are not numbers.
+#[tokio::test(start_paused = true)]
+async fn version_that_cannot_be_compared_does_not_delay_orphaning() {
+    let f = fixture().await;
+    let owner = f.create(&ROLES, "owner", &[]).await;
+    f.settle().await;
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "LIST configmaps" => Effect::ChangeAnswer(Arc::new(|list: &mut Value| {
+            list["metadata"]["resourceVersion"] = json!("1234/5678");
+        })),
+        _ => Effect::Pass,
+    });
+    f.delete(&ROLES, &owner, Propagation::Orphan).await;
+    f.sleep(Duration::from_secs(20)).await;
+    assert!(f.get(&ROLES, "owner").await.is_none());
+}
+
 #[tokio::test(start_paused = true)]
 async fn unlistable_resource_delays_orphaning_for_a_bounded_time_and_loses_nothing() {
     let f = fixture().await;
@@ -211,6 +228,25 @@ async fn dependents_are_listed_again_if_the_finalizer_may_have_been_removed() {
     f.sleep(HOUR).await;
     assert!(f.get(&SECRETS, "owner").await.is_none());
     assert_eq!(f.left(&MAPS).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dependent_created_during_a_list_costs_no_other_list() {
+    let f = fixture().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    f.settle().await;
+    f.api.inject(|method, path, _| match *method {
+        Method::GET if path.ends_with("/configmaps") => Effect::DelayAnswer(Duration::from_secs(2)),
+        _ => Effect::Pass,
+    });
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.until(async |f| f.api.count("LIST configmaps") == 1).await;
+    f.create_dependents(&MAPS, &owner, 3).await;
+    f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+    f.sleep(HOUR).await;
+    assert_eq!(f.left(&MAPS).await, 3);
+    assert_eq!(f.api.count("LIST configmaps"), 1);
+    assert_eq!(f.api.count("PATCH configmaps"), 3);
 }
 
 /// A webhook sets the finalizer again in the same request, so that nothing changes.
