@@ -125,6 +125,7 @@ impl Checker {
             before: None,
             after: Some(object),
             request: None,
+            is_restored: false,
         }))
     }
 
@@ -328,6 +329,7 @@ impl Checker {
             old: applied.old,
             revision: commit.revision,
             at: commit.at,
+            is_restored: commit.is_restored,
         };
         if collection == LEASES {
             if is_lease(&context.rules, &commit.key) {

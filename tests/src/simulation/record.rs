@@ -57,6 +57,8 @@ pub struct Commit {
     pub after: Option<Bytes>,
     /// The number of the request that was executed; none for a change by the API itself.
     pub request: Option<usize>,
+    /// Whether the storage was restored from a backup with this state.
+    pub is_restored: bool,
 }
 
 /// A fact.

@@ -185,6 +185,14 @@ fn controller_waits_until_its_caches_include_the_writes_of_the_previous_leader()
     }
 }
 
+/// The list of dependents from before a restore counted, and those that the graph showed without their reference.
+#[test]
+fn dependents_that_a_restore_attaches_again_are_orphaned() {
+    for seed in [1, 3, 5, 10, 23] {
+        check(&schedule("gc-restore", seed, 1, &[]));
+    }
+}
+
 /// A `ReplicaSet` forgot the name of a create without response when it needed no pod, and the request arrived later.
 #[test]
 fn create_that_arrives_late_makes_no_surplus_pod() {

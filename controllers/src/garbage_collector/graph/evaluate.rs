@@ -209,7 +209,7 @@ impl Graph {
         }
     }
 
-    /// The effect of a reference to an owner that was not orphaned.
+    /// The effect of a reference, regardless of the orphaned owners.
     fn target_ownership(
         &self,
         node: &Node,

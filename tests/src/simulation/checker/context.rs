@@ -37,6 +37,8 @@ pub(super) struct Change {
     pub(super) at: Duration,
     /// The request of a process that names this object. None for changes by the user and by the API itself.
     pub(super) request: Option<Sent>,
+    /// Whether the storage was restored from a backup with this state.
+    pub(super) is_restored: bool,
 }
 
 /// The violations of one fact.

@@ -15,6 +15,8 @@ use super::symbols::{COLLECTOR, EMPTY, Symbol};
 pub(super) struct Orphans {
     /// The owners of each orphan that have orphaned it.
     owners: BTreeMap<Symbol, BTreeSet<Symbol>>,
+    /// The owners that each object has had when their deletion was requested. A restored storage may contain them again.
+    requested: BTreeMap<Symbol, BTreeSet<Symbol>>,
     /// The position of the last list of a resource by the collector, and whether it succeeded.
     lists: BTreeMap<Symbol, (u64, bool)>,
     /// The position of the last failure of discovery.
@@ -54,6 +56,13 @@ impl Orphans {
         if change.request.is_none() && old.is_some_and(|old| old.references != new.references) {
             self.owners.remove(&change.uid);
         }
+        if change.is_restored
+            && let Some(requested) = self.requested.get(&change.uid)
+        {
+            let is_orphaning = |it: &&Symbol| context.model.get(**it).is_some_and(Object::is_orphaning);
+            let owners = requested.iter().filter(is_orphaning).copied();
+            self.owners.entry(change.uid).or_default().extend(owners);
+        }
     }
 
     fn begin(&mut self, context: &Context, owner: Symbol) {
@@ -64,6 +73,7 @@ impl Orphans {
             });
             if refers {
                 self.owners.entry(dependent.uid).or_default().insert(owner);
+                self.requested.entry(dependent.uid).or_default().insert(owner);
             }
         }
     }

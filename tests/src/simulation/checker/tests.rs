@@ -140,13 +140,23 @@ impl Story {
     }
 
     /// The API executes a request: the object has this state afterwards.
-    fn execute(&mut self, number: usize, (collection, key): (&str, &str), after: Option<&Value>) {
+    fn execute(&mut self, number: usize, path: (&str, &str), after: Option<&Value>) {
         let at = self.at;
         self.observe(&Fact::Executed {
             request: number,
             at,
             code: 200,
         });
+        self.commit(Some(number), path, after);
+    }
+
+    /// The storage is restored from a backup, in which the object has this state.
+    fn restore(&mut self, path: (&str, &str), after: &Value) {
+        self.commit(None, path, Some(after));
+    }
+
+    fn commit(&mut self, request: Option<usize>, (collection, key): (&str, &str), after: Option<&Value>) {
+        let at = self.at;
         self.revision += 1;
         let key_of = (collection.to_owned(), key.to_owned());
         let after: Option<Bytes> = after.map(|it| it.to_string().into());
@@ -162,7 +172,8 @@ impl Story {
             key: key.to_owned(),
             before,
             after,
-            request: Some(number),
+            request,
+            is_restored: request.is_none(),
         }));
     }
 

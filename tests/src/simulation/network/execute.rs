@@ -111,6 +111,7 @@ impl State {
                 before: commit.before,
                 after: commit.after,
                 request: request.map(|it| it.number),
+                is_restored: false,
             };
             self.log(|| {
                 let change = match (&commit.before, &commit.after) {

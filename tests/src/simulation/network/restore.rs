@@ -82,6 +82,7 @@ impl State {
             before: before.map(Bytes::from),
             after: after.map(Bytes::from),
             request: None,
+            is_restored: true,
         };
         self.observe(&Fact::Commit(commit));
     }

@@ -193,4 +193,29 @@ pub(super) async fn restore(user: &mut User, effect: Effect) {
     user.wait(Duration::from_secs(5)).await;
     user.restore(&backup, effect).await;
     user.wait(Duration::from_secs(30)).await;
+    restore_orphaning(user, effect).await;
+}
+
+/// In the backup, an owner orphans its dependents; since then, they have been orphaned.
+async fn restore_orphaning(user: &mut User, effect: Effect) {
+    let owner = user.create(SERVICES, &service("orphaning", &[]));
+    for index in 0..2 {
+        user.create(MAPS, &map(&format!("orphan-{index}"), &[&owner]));
+    }
+    user.wait(Duration::from_secs(5)).await;
+    if user.random().percent(70) {
+        let finalizer = Covers::Requests(&["patch"], format!("{SERVICES}/orphaning"));
+        user.begin_outage(
+            Some(Class::F12),
+            finalizer,
+            Effect::Refuse(403),
+            Duration::from_secs(30),
+        );
+    }
+    user.delete(&format!("{SERVICES}/orphaning"), Policy::Orphan);
+    user.pause(10).await;
+    let backup = user.backup();
+    user.pause(40).await;
+    user.restore(&backup, effect).await;
+    user.wait(Duration::from_secs(30)).await;
 }

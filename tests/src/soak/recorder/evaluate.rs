@@ -61,6 +61,7 @@ impl State {
                 before: change.before,
                 after: change.after,
                 request,
+                is_restored: false,
             }));
         }
     }

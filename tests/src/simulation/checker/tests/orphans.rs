@@ -79,6 +79,25 @@ fn orphan_that_the_user_refers_again_is_not_guaranteed() {
 }
 
 #[test]
+fn orphan_of_a_restored_storage_is_guaranteed() {
+    let owner = terminating(object("owner", &[]), &["orphan"]);
+    for restores_owner in [false, true] {
+        let mut story = orphaning();
+        story.write(GC, "patch", X, Some(&object("x", &[])));
+        if restores_owner {
+            story.write(GC, "patch", OWNER, None);
+        }
+        story.restore(X, &object("x", &[to_map("owner")]));
+        if restores_owner {
+            story.restore(OWNER, &owner);
+        }
+        story.write(GC, "patch", OWNER, None);
+        story.delete(GC, X);
+        assert_eq!(story.found(), ["S3"]);
+    }
+}
+
+#[test]
 fn changed_policy_ends_the_guarantee() {
     let mut story = orphaning();
     story.user_removes(OWNER);
