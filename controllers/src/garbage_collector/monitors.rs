@@ -231,7 +231,7 @@ impl Monitors {
                 term.apply_all(|graph, _| graph.mark_unproven(resource));
             }
             // While the kind was not followed, no failure was recorded.
-            term.apply_all(|graph, _| graph.disregard_proofs(resource));
+            term.apply(|graph| graph.disregard_proofs(resource));
             let failures = cache.failures();
             let monitor = Monitor {
                 kind: Arc::clone(kind),
@@ -302,7 +302,7 @@ impl Monitors {
                 applied.synced = true;
             }
             if applied.disregards_proofs {
-                graph.disregard_proofs(resource);
+                effects.push(graph.disregard_proofs(resource));
                 applied.disregards_proofs = more;
             }
         });

@@ -193,6 +193,12 @@ fn dependents_that_a_restore_attaches_again_are_orphaned() {
     }
 }
 
+/// The owner existed again at the version whose removal had been accepted, so that no event showed it.
+#[test]
+fn finalizer_that_a_restore_sets_again_is_removed() {
+    check(&schedule("gc-restore", 1_600_039_935, 1, &["F18@41:2822"]));
+}
+
 /// A `ReplicaSet` forgot the name of a create without response when it needed no pod, and the request arrived later.
 #[test]
 fn create_that_arrives_late_makes_no_surplus_pod() {

@@ -137,6 +137,7 @@ impl Graph {
             && node.version == *version
         {
             node.deleted = true;
+            self.accepted.insert(uid.clone());
         }
     }
 
