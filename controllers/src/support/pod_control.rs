@@ -110,15 +110,13 @@ impl PodControl<'_> {
             let is_pending = found
                 .as_ref()
                 .map_or(may_arrive, |pod| self.is_active_and_owned(pod));
-            if !is_pending {
-                self.expectations.create_failed(self.key, &name);
-                continue;
-            }
             // Even an answered create is pending again: an existing pod counts until the cache shows it, which is never if the
             // pod is outside the scope of the cache.
             let now = self.env.clock.now();
             self.expectations.create_unknown(self.key, &name, now);
-            if found.is_none() {
+            if !is_pending {
+                self.expectations.create_failed(self.key, &name);
+            } else if found.is_none() {
                 not_found.insert(name);
             }
         }

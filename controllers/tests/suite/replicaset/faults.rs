@@ -168,6 +168,72 @@ async fn rejected_retry_keeps_the_name_of_an_earlier_create_pending() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn create_that_arrives_late_after_a_scale_down_makes_no_surplus_pod() {
+    let f = fixture(REPLICA_SET).await;
+    f.api.inject(|method, _, _| match *method {
+        Method::POST => Effect::LoseRequest,
+        _ => Effect::Pass,
+    });
+    f.create_owner(&f.owner("web", 1)).await;
+    f.until(async |f| f.api.count("POST pods") > 0).await;
+    let late = f.api.bodies("POST pods").remove(0);
+    f.scale("web", 0).await;
+    f.sleep(Duration::from_secs(40)).await;
+    f.api.inject(|_, _, _| Effect::Pass);
+    f.scale_ready("web", 1).await;
+    assert!(f.try_create(&PODS, &late).await.is_err(), "the name is taken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn finished_pod_of_a_repeated_create_is_replaced_at_once() {
+    let f = fixture(REPLICA_SET).await;
+    f.hold_pods();
+    f.api.inject(move |method, path, before| {
+        let create = *method == Method::POST && path.ends_with("/pods");
+        match before {
+            0 if create => Effect::LoseRequest,
+            1 if create => Effect::All(vec![
+                Effect::DelayAnswer(Duration::from_secs(5)),
+                Effect::LoseAnswer,
+            ]),
+            _ => Effect::Pass,
+        }
+    });
+    f.create_owner(&f.owner("web", 1)).await;
+    f.until(async |f| !f.list(&PODS).await.is_empty()).await;
+    let name = f.pods().await[0]["metadata"]["name"].clone();
+    let key = Key::new("default", name.as_str().expect("a name"));
+    let failed = json!({"status": {"phase": "Failed"}});
+    let _: Value = f
+        .admin
+        .patch(&PODS, &key, Patch::merge(&failed).of("status"))
+        .await
+        .expect("patched");
+    f.sleep(Duration::from_secs(10)).await;
+    assert_eq!((f.api.count("POST pods"), f.api.count("GET pods")), (3, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_create_is_not_read_forever_at_a_full_quota() {
+    let f = fixture(REPLICA_SET).await;
+    f.api.inject(move |method, path, before| {
+        let create = *method == Method::POST && path.ends_with("/pods");
+        match before {
+            0 if create => Effect::LoseRequest,
+            _ if create => status_reply(403, json!({"reason": "Forbidden", "message": "exceeded quota"})),
+            _ => Effect::Pass,
+        }
+    });
+    f.create_owner(&f.owner("web", 1)).await;
+    f.sleep(Duration::from_mins(10)).await;
+    let counts = || (f.api.count("POST pods"), f.api.count("GET pods"));
+    let (creates, reads) = counts();
+    f.sleep(Duration::from_hours(1)).await;
+    assert!(counts().0 > creates, "the create is retried");
+    assert_eq!(counts().1, reads);
+}
+
+#[tokio::test(start_paused = true)]
 async fn pod_created_and_deleted_unobserved_is_replaced() {
     for lost in [false, true] {
         let f = fixture(REPLICA_SET).await;
