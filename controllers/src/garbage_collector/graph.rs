@@ -34,7 +34,6 @@ use tokio::time::Instant;
 
 use self::links::Links;
 use self::node::Node;
-use self::orphan::Orphaned;
 use self::tombstones::Tombstones;
 use super::kinds::{Kind, Kinds};
 
@@ -200,8 +199,6 @@ pub struct Graph {
     tombstones: Tombstones,
     /// The objects with a write that failed without a response of the storage, with the number of proofs of absence at that time.
     doubted: BTreeMap<Uid, u64>,
-    /// The objects with an accepted DELETE or last PATCH that no newer state has confirmed.
-    accepted: BTreeSet<Uid>,
     /// The kinds whose list or watch has failed, with a number between the proofs of absence before that and those after it.
     failed: BTreeMap<Resource, u64>,
     /// The number of proofs of absence at the last restore of the storage.

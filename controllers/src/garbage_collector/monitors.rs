@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use coxswain_manager::cache::{CachePositions as _, Caches, Delta, MetaCache, Status, Subscription};
 use coxswain_manager::env::later;
-use coxswain_manager::object::{MetaObject, Resource};
+use coxswain_manager::object::{MetaObject, Resource, Version};
 use coxswain_manager::revived;
 use coxswain_manager::sync::watch;
 use futures_util::future::join_all;
@@ -38,8 +38,8 @@ const RESTORE_DISTRUST: Duration = Duration::from_mins(15);
 const RELISTS_MAX: usize = 8;
 /// The time between two attempts to prove a kind current.
 const PROOF_RETRY: Duration = Duration::from_secs(2);
-/// The interval at which unsynced kinds are reported.
-const REPORT_INTERVAL: Duration = Duration::from_secs(10);
+/// The interval of the checks for kinds that have not synced, or whose list or watch fails.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The monitors of one term.
 #[derive(Debug)]
@@ -69,6 +69,10 @@ pub(super) struct Monitor {
 #[derive(Debug)]
 struct Applied {
     subscription: Subscription<MetaObject>,
+    /// The time of the request for the last list that the graph was compared with.
+    listed: Option<Instant>,
+    /// The objects of the cache that were not compared yet, and the version of the cache when the comparison began.
+    compared: Option<(Subscription<MetaObject>, Version)>,
     /// The epoch of resource versions that the graph is in.
     epoch: u64,
     /// Whether the graph has been marked as synced.
@@ -96,7 +100,7 @@ pub(super) async fn process(term: Arc<GcTerm>) {
     kinds.mark_changed();
     let mut is_open = true;
     let mut reported = Vec::new();
-    let mut report = term.env.clock.after(REPORT_INTERVAL);
+    let mut check = term.env.clock.after(CHECK_INTERVAL);
     let mut removed = RemovedKinds::default();
     loop {
         let left = removed.next();
@@ -111,7 +115,7 @@ pub(super) async fn process(term: Arc<GcTerm>) {
                     term.monitors.follow(&term, &all, &mut feeders);
                 }
             }
-            () = term.env.clock.sleep_until(left.unwrap_or(report)), if left.is_some() => {
+            () = term.env.clock.sleep_until(left.unwrap_or(check)), if left.is_some() => {
                 let all = removed.follow(&term.kinds(), term.monitors.kinds(), term.now());
                 term.monitors.follow(&term, &all, &mut feeders);
             }
@@ -122,9 +126,10 @@ pub(super) async fn process(term: Arc<GcTerm>) {
                     std::panic::resume_unwind(panic);
                 }
             }
-            () = term.env.clock.sleep_until(report) => {
+            () = term.env.clock.sleep_until(check) => {
                 report_unsynced(&term, &mut reported);
-                report = term.env.clock.after(REPORT_INTERVAL);
+                term.monitors.disregard_unwatched(&term);
+                check = term.env.clock.after(CHECK_INTERVAL);
             }
             resource = term.queues.changes.get() => {
                 let Some(resource) = resource else { return };
@@ -203,6 +208,16 @@ impl Monitors {
         unsynced.map(unsynced_kind).collect()
     }
 
+    /// Disregards the proofs that objects of a kind are absent while its list or watch fails: its cache notices a restore of the
+    /// storage with the next attempt, which can be a minute away.
+    fn disregard_unwatched(&self, term: &GcTerm) {
+        let monitors = self.lock();
+        let fails = |it: &&Arc<Monitor>| matches!(it.cache.status(), Status::Retrying { .. });
+        for monitor in monitors.values().filter(fails) {
+            term.apply_all(|graph, _| graph.disregard_proofs(&monitor.kind.resource));
+        }
+    }
+
     /// Starts and stops monitors so that exactly these kinds are followed.
     fn follow(&self, term: &Arc<GcTerm>, kinds: &Arc<Kinds>, feeders: &mut JoinSet<()>) {
         let now = term.now();
@@ -231,12 +246,14 @@ impl Monitors {
                 term.apply_all(|graph, _| graph.mark_unproven(resource));
             }
             // While the kind was not followed, no failure was recorded.
-            term.apply(|graph| graph.disregard_proofs(resource));
+            term.apply_all(|graph, _| graph.disregard_proofs(resource));
             let failures = cache.failures();
             let monitor = Monitor {
                 kind: Arc::clone(kind),
                 since: now,
                 applied: Mutex::new(Applied {
+                    listed: self.listed(resource),
+                    compared: None,
                     subscription: cache.subscribe(),
                     epoch: self.epoch(resource),
                     synced: false,
@@ -271,13 +288,16 @@ impl Monitors {
             applied.failures = failures;
             applied.disregards_proofs = true;
         }
+        applied.compare_again(&monitor.cache, self.listed(resource));
         let mut deltas = Vec::new();
         while deltas.len() < BATCH_MAX
             && let Some(delta) = applied.subscription.try_next()
         {
             deltas.push(delta);
         }
-        let more = !applied.subscription.is_empty();
+        let listed = applied.next_listed(BATCH_MAX - deltas.len());
+        let more_changes = !applied.subscription.is_empty();
+        let more = more_changes || applied.compared.is_some();
         // Read after the changes: a new epoch is known before a change of it is applied.
         let epoch = self.epoch(resource);
         let kind = &monitor.kind;
@@ -297,13 +317,16 @@ impl Monitors {
                 Delta::Deleted { last } if distrusted => graph.observe_lost(kind, &last.metadata),
                 Delta::Deleted { last } => graph.observe_deleted(kind, &last.metadata),
             }));
+            for (object, version) in &listed {
+                effects.push(graph.observe_listed(kind, &object.metadata, version));
+            }
             if synced && !more && !applied.synced {
                 effects.push(graph.synced(kind));
                 applied.synced = true;
             }
             if applied.disregards_proofs {
-                effects.push(graph.disregard_proofs(resource));
-                applied.disregards_proofs = more;
+                graph.disregard_proofs(resource);
+                applied.disregards_proofs = more_changes;
             }
         });
         drop((applied, distrusted_until));
@@ -314,12 +337,48 @@ impl Monitors {
         }
     }
 
+    /// Returns the time of the request for the last list that a cache includes.
+    fn listed(&self, resource: &Resource) -> Option<Instant> {
+        self.caches.position(resource)?.list_started_at
+    }
+
     fn epoch(&self, resource: &Resource) -> u64 {
         self.caches.position(resource).map_or(0, |view| view.epoch)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Resource, Arc<Monitor>>> {
         lock(&self.by_kind)
+    }
+}
+
+impl Applied {
+    /// Begins to compare the graph with the whole cache if it includes another list. In a restored storage, objects have the
+    /// versions of the backup: the list shows no change of an object that the graph knows from an answer only, or knows as deleted.
+    fn compare_again(&mut self, cache: &MetaCache, listed: Option<Instant>) {
+        if listed == self.listed {
+            return;
+        }
+        // The subscription includes the first list.
+        if self.listed.is_some() {
+            self.compared = Some((cache.subscribe(), cache.version()));
+            self.disregards_proofs = true;
+        }
+        self.listed = listed;
+    }
+
+    /// Returns up to `max` objects to compare with the graph.
+    fn next_listed(&mut self, max: usize) -> Vec<(Arc<MetaObject>, Version)> {
+        let mut listed = Vec::new();
+        while listed.len() < max
+            && let Some((objects, version)) = &mut self.compared
+        {
+            // Later changes are in the other subscription, too.
+            match objects.try_next() {
+                Some(Delta::Added { new, initial: true }) => listed.push((new, version.clone())),
+                _ => self.compared = None,
+            }
+        }
+        listed
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{
     Action, Decision, FOREGROUND, FRESH, Graph, Identity, LiveState, Lookup, Node, ORPHAN, Operation,
-    Orphaned, OwnerState, Reason, WorkItem,
+    OwnerState, Reason, WorkItem,
 };
 
 /// The effect of one reference on the object that has it.
@@ -195,21 +195,15 @@ impl Graph {
         if owner.is_empty() || reference.name.is_empty() {
             return Ownership::Unresolvable(identity);
         }
-        match self.orphaned_owners.get(owner) {
-            Some(Orphaned::Deleted) => Ownership::dangling(identity, OwnerState::Orphaning),
-            Some(Orphaned::Restored) => {
-                match self.target_ownership(node, reference, identity, doubted, now) {
-                    Ownership::Dangling(Reason { owner, .. }) => {
-                        Ownership::dangling(owner, OwnerState::Orphaning)
-                    }
-                    other => other,
-                }
+        match self.target_ownership(node, reference, identity, doubted, now) {
+            Ownership::Dangling(Reason { owner: identity, .. }) if self.orphaned_owners.contains(owner) => {
+                Ownership::dangling(identity, OwnerState::Orphaning)
             }
-            None => self.target_ownership(node, reference, identity, doubted, now),
+            other => other,
         }
     }
 
-    /// The effect of a reference, regardless of the orphaned owners.
+    /// The effect of a reference to an owner that was not orphaned.
     fn target_ownership(
         &self,
         node: &Node,

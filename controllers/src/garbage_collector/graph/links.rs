@@ -68,7 +68,6 @@ impl Graph {
 
     /// Replaces a node, or removes it, and updates all indexes. Returns the old node.
     pub(super) fn replace(&mut self, uid: &Uid, node: Option<Node>, effects: &mut Effects) -> Option<Node> {
-        self.accepted.remove(uid);
         let old = self.nodes.remove(uid);
         let moved = match (&old, &node) {
             (Some(old), Some(new)) => !old.has_same_key(new),
@@ -197,7 +196,7 @@ impl Graph {
                     .dependents
                     .insert(uid.clone());
                 let known = self.nodes.get(owner);
-                if known.is_some_and(Node::is_foreground) || self.orphaned_owners.get(owner).is_some() {
+                if known.is_some_and(Node::is_foreground) || self.orphaned_owners.contains(owner) {
                     effects.object(uid);
                 }
                 if known.is_some_and(Node::is_orphaning) {

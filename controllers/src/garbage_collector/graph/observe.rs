@@ -19,6 +19,40 @@ impl Graph {
         self.update_node(kind, meta)
     }
 
+    /// A cache that includes a list at the version `listed` shows an object. If the known state is newer than the object, but not
+    /// than the list, the storage was restored from a backup, so the known state is replaced. An object whose deletion was
+    /// accepted may exist again, too, so it is evaluated again.
+    pub fn observe_listed(&mut self, kind: &Arc<Kind>, meta: &Meta, listed: &Version) -> Effects {
+        let (uid, version) = (&meta.uid, &meta.resource_version);
+        let mut was_deleted = false;
+        if let Some(known) = self.nodes.get_mut(uid) {
+            was_deleted = known.deleted && known.version == *version;
+            known.outdated |= known.version > *version && known.version <= *listed;
+        }
+        if !meta.is_terminating() {
+            self.orphaned_owners.exists(uid, listed);
+        }
+        let mut effects = self.observe(kind, meta);
+        if was_deleted {
+            self.reopen(uid, &mut effects);
+        }
+        effects.deduplicated()
+    }
+
+    /// Evaluates an object again whose deletion was accepted, after its owners were proven absent again.
+    pub(super) fn reopen(&mut self, uid: &Uid, effects: &mut Effects) {
+        let Some(node) = self.nodes.get_mut(uid) else {
+            return;
+        };
+        node.deleted = false;
+        if node.is_orphaning() {
+            effects.attempt_to_orphan.push(uid.clone());
+        } else {
+            effects.object(uid);
+        }
+        self.record_failure(uid);
+    }
+
     /// An answer of the API server shows an object. Ignored for an object that no cache has shown, because its deletion may never
     /// be observed.
     pub fn refresh(&mut self, kind: &Arc<Kind>, meta: &Meta) -> Effects {
@@ -137,7 +171,6 @@ impl Graph {
             && node.version == *version
         {
             node.deleted = true;
-            self.accepted.insert(uid.clone());
         }
     }
 
@@ -151,9 +184,6 @@ impl Graph {
         let new = Node::of(kind, meta);
         let (foreground, orphaning) = (new.is_foreground(), new.is_orphaning());
         let may_go = !new.deleting && !new.owners.is_empty();
-        if !new.deleting {
-            self.orphaned_owners.observe(uid);
-        }
         let old = self.replace(uid, Some(new), &mut effects);
 
         if orphaning && !old.as_ref().is_some_and(Node::is_orphaning) {
@@ -167,8 +197,8 @@ impl Graph {
             }
             effects.object(uid);
         }
-        // The object may have lost its last solid owner, or still exists after a DELETE.
-        let changed = |old: &Node| old.deleted || old.owners[..] != meta.owner_references[..];
+        // The object may have lost its last solid owner, still exists after a DELETE, or exists again after a restore.
+        let changed = |old: &Node| old.deleted || old.deleting || old.owners[..] != meta.owner_references[..];
         if may_go && old.as_ref().is_some_and(changed) {
             effects.object(uid);
         }

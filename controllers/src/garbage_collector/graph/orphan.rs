@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use coxswain_manager::object::Uid;
+use coxswain_manager::object::{Uid, Version};
 
 use super::{Action, Graph, Node, ORPHAN, Operation, OwnerState, Reason};
 
@@ -13,26 +13,19 @@ pub(super) const ORPHANED_OWNERS_MAX: usize = 100_000;
 /// lifetime of the process, or until the owner exists again, in a restored storage.
 #[derive(Clone, Debug, Default)]
 pub struct OrphanedOwners {
-    uids: BTreeMap<Uid, Orphaned>,
+    /// With the last known version of the owner; empty after a restore of the storage to an earlier revision.
+    uids: BTreeMap<Uid, Version>,
     /// Oldest first.
     order: VecDeque<Uid>,
 }
 
-/// The state of an orphaned owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Orphaned {
-    Deleted,
-    /// Since a restore of the storage it may exist again, so it counts as deleted when that is proven.
-    Restored,
-}
-
 impl OrphanedOwners {
-    pub(super) fn get(&self, owner: &Uid) -> Option<Orphaned> {
-        self.uids.get(owner).copied()
+    pub(super) fn contains(&self, owner: &Uid) -> bool {
+        self.uids.contains_key(owner)
     }
 
-    fn insert(&mut self, owner: Uid) {
-        if self.uids.insert(owner.clone(), Orphaned::Deleted).is_none() {
+    fn insert(&mut self, owner: Uid, version: Version) {
+        if self.uids.insert(owner.clone(), version).is_none() {
             self.order.push_back(owner);
         }
         if self.order.len() > ORPHANED_OWNERS_MAX
@@ -42,14 +35,16 @@ impl OrphanedOwners {
         }
     }
 
-    /// The storage was restored, so that the owners may exist again.
+    /// The storage was restored to an earlier revision: its versions do not compare with the known ones.
     pub(super) fn reset(&mut self) {
-        self.uids.values_mut().for_each(|it| *it = Orphaned::Restored);
+        self.uids.values_mut().for_each(|it| *it = Version::none());
     }
 
-    /// The owner exists, and is not terminating: after a restore it exists again.
-    pub(super) fn observe(&mut self, owner: &Uid) {
-        if self.get(owner) == Some(Orphaned::Restored) {
+    /// A list at this version shows an owner that is not terminating. After a newer list than its orphaning, that is possible only
+    /// in a restored storage.
+    pub(super) fn exists(&mut self, owner: &Uid, listed: &Version) {
+        let is_later = |known: &Version| known.is_none() || known <= listed;
+        if self.uids.get(owner).is_some_and(is_later) {
             self.uids.remove(owner);
             self.order.retain(|it| it != owner);
         }
@@ -60,7 +55,9 @@ impl Graph {
     /// Orphans late dependents of this owner instead of deleting them: not all of its dependents could be listed.
     pub fn add_orphaned_owner(&mut self, owner: &Uid) {
         if !owner.is_empty() {
-            self.orphaned_owners.insert(owner.clone());
+            let version = self.nodes.get(owner).map(|it| it.version.clone());
+            self.orphaned_owners
+                .insert(owner.clone(), version.unwrap_or_default());
         }
     }
 

@@ -84,34 +84,11 @@ impl Graph {
     }
 
     /// Disregards the proofs so far that objects of a kind are absent: its list or watch has failed, and the storage may have been
-    /// restored from a backup meanwhile. They count again when the kind is no longer served. Objects of the kind whose deletion was
-    /// accepted may exist again, at the same version, so they are evaluated again.
-    pub fn disregard_proofs(&mut self, resource: &Resource) -> Effects {
-        let mut effects = Effects::default();
+    /// restored from a backup meanwhile. They count again when the kind is no longer served.
+    pub fn disregard_proofs(&mut self, resource: &Resource) {
         if !revived!(A8) {
             self.failed.insert(resource.clone(), self.tombstones.mark());
-            self.reopen(Some(resource), &mut effects);
         }
-        effects.deduplicated()
-    }
-
-    /// Evaluates objects again whose deletion was accepted: those of a kind, or all. Their owners are proven absent again.
-    fn reopen(&mut self, resource: Option<&Resource>, effects: &mut Effects) {
-        let (nodes, doubted, proofs) = (&mut self.nodes, &mut self.doubted, self.tombstones.proofs());
-        let of_kind = |it: &&mut Node| resource.is_none_or(|resource| it.kind.resource == *resource);
-        self.accepted.retain(|uid| {
-            let Some(node) = nodes.get_mut(uid).filter(of_kind) else {
-                return true;
-            };
-            node.deleted = false;
-            doubted.insert(uid.clone(), proofs);
-            if node.is_orphaning() {
-                effects.attempt_to_orphan.push(uid.clone());
-            } else {
-                effects.object(uid);
-            }
-            false
-        });
     }
 
     /// Returns the number of proofs that do not count for an identity, because the list or watch of its kind has failed, or the
@@ -151,7 +128,11 @@ impl Graph {
             self.make_virtual(identity, dependents, &mut effects);
         }
         self.nodes.values_mut().for_each(|it| it.outdated = true);
-        self.reopen(None, &mut effects);
+        let deleted = self.nodes.iter().filter(|(_, it)| it.deleted);
+        let deleted: Vec<Uid> = deleted.map(|(uid, _)| uid.clone()).collect();
+        for uid in &deleted {
+            self.reopen(uid, &mut effects);
+        }
         effects
     }
 

@@ -261,6 +261,26 @@ async fn cluster_scoped_owner_waits_until_the_caches_show_the_restored_storage()
     assert_eq!(f.left(&MAPS).await, 1);
 }
 
+/// The objects have the versions of the backup, and the revision of the storage is higher than before.
+#[tokio::test(start_paused = true)]
+async fn objects_that_were_changed_after_the_backup_are_deleted_with_their_owner() {
+    let f = fixture().await;
+    let owner = f.create_owner("owner", 3).await;
+    let backup = f.sandbox.export();
+    for object in f.list(&MAPS).await {
+        let name = object["metadata"]["name"].as_str().expect("a name");
+        f.patch(&MAPS, name, &json!({"data": {"changed": "true"}})).await;
+    }
+    f.settle().await;
+    let mut backup: Value = serde_json::from_str(&backup).expect("JSON");
+    backup["revision"] = (f.sandbox.revision() + 1000).into();
+    f.sandbox.import(&backup.to_string()).expect("an export");
+    f.api.executed().reset_watches(&Matcher::any());
+    f.settle().await;
+    f.delete(&SECRETS, &owner, Propagation::Background).await;
+    f.until(async |f| f.left(&MAPS).await == 0).await;
+}
+
 /// Returns the number of restores that a cache has detected.
 fn restarts(f: &Fixture, plural: &str) -> Option<f64> {
     let group = if plural == ROLES.plural { &*ROLES.group } else { "" };

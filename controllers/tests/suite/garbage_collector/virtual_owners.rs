@@ -64,3 +64,23 @@ async fn object_with_many_absent_owners_is_deleted_while_their_watch_fails() {
     assert_eq!(f.left(&MAPS).await, 0, "{counts:?}");
     assert!(f.api.count("GET secrets") <= 3 * owners.len(), "{counts:?}");
 }
+
+/// The storage may be restored between two attempts to watch the owner's kind.
+#[tokio::test(start_paused = true)]
+async fn owner_is_read_again_while_the_watch_of_its_kind_waits() {
+    let f = unstarted();
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "LIST secrets" if it.before > 0 => Effect::DelayAnswer(HOUR),
+        "WATCH secrets" => status_reply(410, json!({"reason": "Expired"})),
+        "DELETE configmaps" => status_reply(403, json!({"reason": "Forbidden"})),
+        _ => Effect::Pass,
+    });
+    f.start().await;
+    let owner = dangling(&SECRETS, "never");
+    f.create(&MAPS, "dependent-0", &[owner]).await;
+    f.until(async |f| f.api.count("DELETE configmaps") > 0).await;
+    f.settle().await;
+    let reads = f.api.count("GET secrets");
+    f.sleep(Duration::from_secs(40)).await;
+    assert!(f.api.count("GET secrets") > reads + 1, "{:?}", f.api.counts());
+}

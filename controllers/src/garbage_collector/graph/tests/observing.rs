@@ -138,3 +138,19 @@ fn kind_watched_in_another_version_moves_its_nodes() {
     assert_eq!(blocking(&case), 2);
     assert_eq!(case.delete(&old), items(&[elder.item(), young.item()]));
 }
+
+/// In a storage that was restored with a higher revision, objects have the versions of the backup.
+#[test]
+fn list_with_an_older_state_replaces_the_state_of_a_lost_storage() {
+    let set = object(&SET, "set");
+    let pod = object(&POD, "pod").refers(&[set.reference()]).at(2);
+    let lost = pod.clone().deleting(&["x"]).at(5);
+    let mut case = Fixture::with(&[&lost]);
+    assert_eq!(case.observe(&pod), Effects::default());
+    let listed = |case: &mut Fixture, at: &str| case.graph.observe_listed(&pod.kind, &pod.meta, &at.into());
+    assert_eq!(listed(&mut case, "4"), Effects::default(), "the list is older");
+    assert_eq!(case.evaluate(&pod), Decision::Nothing);
+    assert_eq!(listed(&mut case, "5"), items(&[pod.item()]));
+    assert_eq!(case.evaluate(&pod), read(&set));
+    assert_eq!(listed(&mut case, "6"), Effects::default());
+}
