@@ -194,6 +194,7 @@ pub(super) async fn restore(user: &mut User, effect: Effect) {
     user.restore(&backup, effect).await;
     user.wait(Duration::from_secs(30)).await;
     restore_orphaning(user, effect).await;
+    restore_changed(user, effect).await;
 }
 
 /// In the backup, an owner orphans its dependents; since then, they have been orphaned.
@@ -217,5 +218,28 @@ async fn restore_orphaning(user: &mut User, effect: Effect) {
     let backup = user.backup();
     user.pause(40).await;
     user.restore(&backup, effect).await;
+    user.wait(Duration::from_secs(30)).await;
+}
+
+/// Objects have changed since the backup, so that the restored ones have older versions.
+async fn restore_changed(user: &mut User, effect: Effect) {
+    let owner = user.create(SERVICES, &service("changed", &[]));
+    for index in 0..2 {
+        user.create(MAPS, &map(&format!("changed-{index}"), &[&owner]));
+    }
+    let backup = user.backup();
+    user.wait(Duration::from_secs(5)).await;
+    for path in [format!("{SERVICES}/changed"), at("changed-0")] {
+        user.patch(&path, &json!({"metadata": {"labels": {"changed": "true"}}}));
+    }
+    let policies = [Policy::Background, Policy::Foreground, Policy::Orphan];
+    let policy = *user.random().pick(&policies);
+    if user.random().percent(50) {
+        user.delete(&format!("{SERVICES}/changed"), policy);
+    }
+    user.pause(40).await;
+    user.restore(&backup, effect).await;
+    user.pause(40).await;
+    user.delete(&format!("{SERVICES}/changed"), policy);
     user.wait(Duration::from_secs(30)).await;
 }
