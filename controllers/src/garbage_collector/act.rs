@@ -51,7 +51,7 @@ pub(super) async fn send(
                 Some(meta) if meta.uid == action.uid && meta.is_terminating() => {
                     term.apply(|graph| graph.refresh(&action.kind, &meta));
                 }
-                _ => term.apply_all(|graph, _| graph.record_delete(&action.uid, &action.version)),
+                _ => term.apply_all(|graph, _| graph.record_delete(&action.uid, &action.version, term.now())),
             })
         }
         operation => match term
@@ -66,7 +66,7 @@ pub(super) async fn send(
                         && meta.resource_version == action.version
                         && !meta.has_finalizer(finalizer)
                     {
-                        graph.record_delete(&action.uid, &action.version);
+                        graph.record_delete(&action.uid, &action.version, term.now());
                     }
                 });
                 Ok(())

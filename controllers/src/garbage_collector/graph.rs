@@ -199,6 +199,9 @@ pub struct Graph {
     tombstones: Tombstones,
     /// The objects with a write that failed without a response of the storage, with the number of proofs of absence at that time.
     doubted: BTreeMap<Uid, u64>,
+    /// The objects with an accepted DELETE, or last PATCH, of their known version, with the time of the answer. They are not
+    /// evaluated before a newer state is observed.
+    accepted: BTreeMap<Uid, Instant>,
     /// The kinds whose list or watch has failed, with a number between the proofs of absence before that and those after it.
     failed: BTreeMap<Resource, u64>,
     /// The number of proofs of absence at the last restore of the storage.

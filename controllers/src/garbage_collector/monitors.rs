@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::cache::{CachePositions as _, Caches, Delta, MetaCache, Status, Subscription};
+use coxswain_manager::cache::{CachePositions as _, Caches, Delta, Lookup, MetaCache, Status, Subscription};
 use coxswain_manager::env::later;
 use coxswain_manager::object::{MetaObject, Resource, Version};
 use coxswain_manager::revived;
@@ -69,6 +69,8 @@ pub(super) struct Monitor {
 #[derive(Debug)]
 struct Applied {
     subscription: Subscription<MetaObject>,
+    /// The version of the cache before the subscription.
+    subscribed: Version,
     /// The time of the request for the last list that the graph was compared with.
     listed: Option<Instant>,
     /// The objects of the cache that were not compared yet, and the version of the cache when the comparison began.
@@ -81,8 +83,12 @@ struct Applied {
     unserved: bool,
     /// The number of failed lists and watches of the cache.
     failures: u64,
+    /// That number when the last list was applied.
+    listed_failures: u64,
     /// Whether the changes to apply may be from before a failure.
     disregards_proofs: bool,
+    /// The number of checks in succession that have found the list or watch failing.
+    failing_checks: u32,
 }
 
 /// A kind whose cache has not synced.
@@ -209,12 +215,16 @@ impl Monitors {
     }
 
     /// Disregards the proofs that objects of a kind are absent while its list or watch fails: its cache notices a restore of the
-    /// storage with the next attempt, which can be a minute away.
+    /// storage with the next attempt, which can be a minute away. The intervals grow, because many owners, or a live list, have to
+    /// be read within one.
     fn disregard_unwatched(&self, term: &GcTerm) {
-        let monitors = self.lock();
-        let fails = |it: &&Arc<Monitor>| matches!(it.cache.status(), Status::Retrying { .. });
-        for monitor in monitors.values().filter(fails) {
-            term.apply_all(|graph, _| graph.disregard_proofs(&monitor.kind.resource));
+        for monitor in self.lock().values() {
+            let mut applied = lock(&monitor.applied);
+            let fails = matches!(monitor.cache.status(), Status::Retrying { .. });
+            applied.failing_checks = if fails { applied.failing_checks + 1 } else { 0 };
+            if applied.failing_checks.is_power_of_two() {
+                term.apply_all(|graph, _| graph.disregard_proofs(&monitor.kind.resource));
+            }
         }
     }
 
@@ -254,12 +264,15 @@ impl Monitors {
                 applied: Mutex::new(Applied {
                     listed: self.listed(resource),
                     compared: None,
+                    subscribed: cache.version(),
                     subscription: cache.subscribe(),
                     epoch: self.epoch(resource),
                     synced: false,
                     unserved: false,
                     failures,
+                    listed_failures: failures,
                     disregards_proofs: false,
+                    failing_checks: 0,
                 }),
                 begun: AtomicU64::new(0),
                 done: watch::Sender::new(0),
@@ -295,7 +308,7 @@ impl Monitors {
         {
             deltas.push(delta);
         }
-        let listed = applied.next_listed(BATCH_MAX - deltas.len());
+        let listed = applied.next_listed(&monitor.cache, BATCH_MAX - deltas.len());
         let more_changes = !applied.subscription.is_empty();
         let more = more_changes || applied.compared.is_some();
         // Read after the changes: a new epoch is known before a change of it is applied.
@@ -313,12 +326,15 @@ impl Monitors {
             }
             let distrusted = distrusted_until.is_some_and(|until| now < until);
             effects.extend(deltas.iter().map(|delta| match delta {
+                Delta::Added { new, initial: true } => {
+                    graph.observe_listed(kind, &new.metadata, (&applied.subscribed, None))
+                }
                 Delta::Added { new, .. } | Delta::Updated { new, .. } => graph.observe(kind, &new.metadata),
                 Delta::Deleted { last } if distrusted => graph.observe_lost(kind, &last.metadata),
                 Delta::Deleted { last } => graph.observe_deleted(kind, &last.metadata),
             }));
             for (object, version) in &listed {
-                effects.push(graph.observe_listed(kind, &object.metadata, version));
+                effects.push(graph.observe_listed(kind, &object.metadata, (version, applied.listed)));
             }
             if synced && !more && !applied.synced {
                 effects.push(graph.synced(kind));
@@ -361,20 +377,26 @@ impl Applied {
         // The subscription includes the first list.
         if self.listed.is_some() {
             self.compared = Some((cache.subscribe(), cache.version()));
-            self.disregards_proofs = true;
         }
-        self.listed = listed;
+        // Other lists were requested.
+        self.disregards_proofs |= self.failures != self.listed_failures;
+        (self.listed, self.listed_failures) = (listed, self.failures);
     }
 
     /// Returns up to `max` objects to compare with the graph.
-    fn next_listed(&mut self, max: usize) -> Vec<(Arc<MetaObject>, Version)> {
+    fn next_listed(&mut self, cache: &MetaCache, max: usize) -> Vec<(Arc<MetaObject>, Version)> {
         let mut listed = Vec::new();
         while listed.len() < max
             && let Some((objects, version)) = &mut self.compared
         {
             // Later changes are in the other subscription, too.
             match objects.try_next() {
-                Some(Delta::Added { new, initial: true }) => listed.push((new, version.clone())),
+                Some(Delta::Added { new, initial: true }) => {
+                    // An object that cannot be decoded has an older state than the cache.
+                    if let Lookup::Present(_) = cache.get(&new.metadata.key()) {
+                        listed.push((new, version.clone()));
+                    }
+                }
                 _ => self.compared = None,
             }
         }

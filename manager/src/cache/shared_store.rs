@@ -129,6 +129,8 @@ impl<T: Object> SharedStore<T> {
             for partition in state.store.listed() {
                 publisher.scan(partition);
             }
+            // Without changes, nothing else removes those that have ended.
+            state.subscribers.retain(Subscriber::is_open);
             state.subscribers.push(subscriber(publisher));
         });
         subscription
@@ -329,6 +331,14 @@ impl<T: Object> Subscriber<T> {
         match self {
             Self::Whole(publisher) => publisher.scan(partition),
             Self::Metadata(publisher) => publisher.scan(partition),
+        }
+    }
+
+    /// Returns false if the subscription has ended.
+    fn is_open(&self) -> bool {
+        match self {
+            Self::Whole(publisher) => publisher.is_open(),
+            Self::Metadata(publisher) => publisher.is_open(),
         }
     }
 

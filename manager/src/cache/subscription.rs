@@ -138,6 +138,11 @@ impl<T: Object> Publisher<T> {
         self.0.changed.notify_one();
     }
 
+    /// Returns false if the subscription has ended.
+    pub(super) fn is_open(&self) -> bool {
+        self.0.backlog(|backlog| !backlog.closed)
+    }
+
     /// Adds a change of a partition to the backlog. Returns false if the subscription has ended.
     pub(super) fn publish_in(&self, partition: Partition, delta: Delta<T>) -> bool {
         let key = delta.key();

@@ -76,7 +76,7 @@ impl Graph {
 
     fn evaluate_object(&self, uid: &Uid, node: &Node, now: Instant) -> Decision {
         // Without a version there is no precondition for a write.
-        if node.deleted || node.version.is_none() {
+        if self.accepted.contains_key(uid) || node.version.is_none() {
             return Decision::Nothing;
         }
         if node.is_foreground() {

@@ -68,6 +68,7 @@ impl Graph {
 
     /// Replaces a node, or removes it, and updates all indexes. Returns the old node.
     pub(super) fn replace(&mut self, uid: &Uid, node: Option<Node>, effects: &mut Effects) -> Option<Node> {
+        self.accepted.remove(uid);
         let old = self.nodes.remove(uid);
         let moved = match (&old, &node) {
             (Some(old), Some(new)) => !old.has_same_key(new),

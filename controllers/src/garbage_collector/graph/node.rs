@@ -20,8 +20,6 @@ pub(super) struct Node {
     pub(super) owners: Arc<[OwnerRef]>,
     pub(super) finalizers: Box<[Text]>,
     pub(super) deleting: bool,
-    /// A DELETE of this version was accepted.
-    pub(super) deleted: bool,
     /// The state is older than a restore of the API server's storage: any other state is newer.
     pub(super) outdated: bool,
 }
@@ -35,7 +33,6 @@ impl Node {
             owners: meta.owner_references.clone(),
             finalizers: meta.finalizers.clone(),
             deleting: meta.is_terminating(),
-            deleted: false,
             outdated: false,
         }
     }

@@ -21,19 +21,30 @@ impl Graph {
 
     /// A cache that includes a list at the version `listed` shows an object. If the known state is newer than the object, but not
     /// than the list, the storage was restored from a backup, so the known state is replaced. An object whose deletion was
-    /// accepted may exist again, too, so it is evaluated again.
-    pub fn observe_listed(&mut self, kind: &Arc<Kind>, meta: &Meta, listed: &Version) -> Effects {
+    /// accepted before the list was requested exists again, so it is evaluated again.
+    pub fn observe_listed(
+        &mut self,
+        kind: &Arc<Kind>,
+        meta: &Meta,
+        (listed, requested): (&Version, Option<Instant>),
+    ) -> Effects {
         let (uid, version) = (&meta.uid, &meta.resource_version);
-        let mut was_deleted = false;
+        let mut exists_again = false;
         if let Some(known) = self.nodes.get_mut(uid) {
-            was_deleted = known.deleted && known.version == *version;
-            known.outdated |= known.version > *version && known.version <= *listed;
+            let accepted = self.accepted.get(uid).copied();
+            exists_again = known.version == *version && accepted.is_some_and(|at| Some(at) < requested);
+            if known.version > *version && known.version <= *listed {
+                known.outdated = true;
+                exists_again = accepted.is_some();
+                // Objects of other kinds may exist again, too.
+                self.proofs_at_restore = self.tombstones.mark();
+            }
         }
         if !meta.is_terminating() {
             self.orphaned_owners.exists(uid, listed);
         }
         let mut effects = self.observe(kind, meta);
-        if was_deleted {
+        if exists_again {
             self.reopen(uid, &mut effects);
         }
         effects.deduplicated()
@@ -41,10 +52,10 @@ impl Graph {
 
     /// Evaluates an object again whose deletion was accepted, after its owners were proven absent again.
     pub(super) fn reopen(&mut self, uid: &Uid, effects: &mut Effects) {
-        let Some(node) = self.nodes.get_mut(uid) else {
+        self.accepted.remove(uid);
+        let Some(node) = self.nodes.get(uid) else {
             return;
         };
-        node.deleted = false;
         if node.is_orphaning() {
             effects.attempt_to_orphan.push(uid.clone());
         } else {
@@ -166,11 +177,9 @@ impl Graph {
     }
 
     /// A DELETE of the object at this version was accepted: the object is not evaluated before a newer state is observed.
-    pub fn record_delete(&mut self, uid: &Uid, version: &Version) {
-        if let Some(node) = self.nodes.get_mut(uid)
-            && node.version == *version
-        {
-            node.deleted = true;
+    pub fn record_delete(&mut self, uid: &Uid, version: &Version, now: Instant) {
+        if self.nodes.get(uid).is_some_and(|it| it.version == *version) {
+            self.accepted.insert(uid.clone(), now);
         }
     }
 
@@ -184,6 +193,7 @@ impl Graph {
         let new = Node::of(kind, meta);
         let (foreground, orphaning) = (new.is_foreground(), new.is_orphaning());
         let may_go = !new.deleting && !new.owners.is_empty();
+        let was_accepted = self.accepted.contains_key(uid);
         let old = self.replace(uid, Some(new), &mut effects);
 
         if orphaning && !old.as_ref().is_some_and(Node::is_orphaning) {
@@ -198,7 +208,8 @@ impl Graph {
             effects.object(uid);
         }
         // The object may have lost its last solid owner, still exists after a DELETE, or exists again after a restore.
-        let changed = |old: &Node| old.deleted || old.deleting || old.owners[..] != meta.owner_references[..];
+        let changed =
+            |old: &Node| was_accepted || old.deleting || old.owners[..] != meta.owner_references[..];
         if may_go && old.as_ref().is_some_and(changed) {
             effects.object(uid);
         }

@@ -25,6 +25,9 @@ impl OrphanedOwners {
     }
 
     fn insert(&mut self, owner: Uid, version: Version) {
+        if version.is_none() && self.contains(&owner) {
+            return;
+        }
         if self.uids.insert(owner.clone(), version).is_none() {
             self.order.push_back(owner);
         }
@@ -54,8 +57,10 @@ impl OrphanedOwners {
 impl Graph {
     /// Orphans late dependents of this owner instead of deleting them: not all of its dependents could be listed.
     pub fn add_orphaned_owner(&mut self, owner: &Uid) {
-        if !owner.is_empty() {
-            let version = self.nodes.get(owner).map(|it| it.version.clone());
+        let node = self.nodes.get(owner);
+        // In a restored storage, the owner may exist again.
+        if !owner.is_empty() && node.is_none_or(Node::is_orphaning) {
+            let version = node.map(|it| it.version.clone());
             self.orphaned_owners
                 .insert(owner.clone(), version.unwrap_or_default());
         }
@@ -101,7 +106,7 @@ impl Graph {
 
     /// The action that ends the orphaning; none if the owner was deleted or does not have the finalizer.
     pub fn remove_orphan_finalizer(&self, owner: &Uid) -> Option<Action> {
-        let orphans = |it: &&Node| it.is_orphaning() && !it.deleted;
+        let orphans = |it: &&Node| it.is_orphaning() && !self.accepted.contains_key(owner);
         let node = self.nodes.get(owner).filter(orphans)?;
         let operation = Operation::RemoveFinalizer {
             finalizer: ORPHAN,

@@ -128,9 +128,7 @@ impl Graph {
             self.make_virtual(identity, dependents, &mut effects);
         }
         self.nodes.values_mut().for_each(|it| it.outdated = true);
-        let deleted = self.nodes.iter().filter(|(_, it)| it.deleted);
-        let deleted: Vec<Uid> = deleted.map(|(uid, _)| uid.clone()).collect();
-        for uid in &deleted {
+        for uid in std::mem::take(&mut self.accepted).keys() {
             self.reopen(uid, &mut effects);
         }
         effects

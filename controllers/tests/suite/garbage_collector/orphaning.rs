@@ -425,3 +425,21 @@ async fn late_dependents_are_orphaned_in_later_terms() {
         assert_eq!(object["metadata"].get("ownerReferences"), None);
     }
 }
+
+/// The checks for failing watches leave enough time for a list.
+#[tokio::test(start_paused = true)]
+async fn slow_list_counts_while_the_watch_of_the_owners_kind_fails() {
+    let f = unstarted();
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "WATCH secrets" => status_reply(410, json!({"reason": "Expired"})),
+        "LIST configmaps" if it.before > 0 => Effect::DelayAnswer(Duration::from_secs(20)),
+        _ => Effect::Pass,
+    });
+    f.start().await;
+    let owner = f.create_owner("owner", 3).await;
+    f.settle().await;
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.until(async |f| f.left(&SECRETS).await == 0).await;
+    assert_eq!(f.left(&MAPS).await, 3);
+    assert!(f.api.count("LIST configmaps") <= 6, "{:?}", f.api.counts());
+}

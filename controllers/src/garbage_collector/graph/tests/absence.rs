@@ -194,11 +194,21 @@ fn accepted_deletion_is_repeated_if_a_list_shows_the_object_unchanged() {
     let _ = case.delete(&owner);
     assert_eq!(case.operation(&pod), Operation::Delete(Propagation::Background));
     case.graph
-        .record_delete(&pod.meta.uid, &pod.meta.resource_version);
+        .record_delete(&pod.meta.uid, &pod.meta.resource_version, case.now);
     case.graph
-        .record_delete(&orphaning.meta.uid, &orphaning.meta.resource_version);
+        .record_delete(&orphaning.meta.uid, &orphaning.meta.resource_version, case.now);
     assert_eq!(case.evaluate(&pod), Decision::Nothing);
-    let listed = |case: &mut Fixture, it: &Object| case.graph.observe_listed(&it.kind, &it.meta, &"9".into());
+    let accepted = case.now;
+    let list = |case: &mut Fixture, it: &Object, requested: Instant| {
+        let listed = (&"9".into(), Some(requested));
+        case.graph.observe_listed(&it.kind, &it.meta, listed)
+    };
+    assert_eq!(
+        list(&mut case, &pod, accepted),
+        Effects::default(),
+        "an earlier list"
+    );
+    let listed = |case: &mut Fixture, it: &Object| list(case, it, accepted + Duration::from_millis(1));
     assert_eq!(listed(&mut case, &pod), items(&[pod.item()]));
     // The owner may exist again, too.
     assert_eq!(case.evaluate(&pod), read(&owner));

@@ -192,7 +192,7 @@ fn restore_drops_proofs_of_absence() {
     let pod = object(&POD, "pod").refers(&[set.reference()]).at(51);
     let mut case = Fixture::with(&[&set, &pod]);
     let _ = case.delete(&set);
-    case.graph.record_delete(&pod.meta.uid, &"51".into());
+    case.graph.record_delete(&pod.meta.uid, &"51".into(), case.now);
     let effects = case.graph.reset();
     assert_eq!(effects, items(&[set.owner_item(), pod.item()]));
     assert_eq!(case.evaluate(&pod), read(&set));

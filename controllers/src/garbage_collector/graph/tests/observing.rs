@@ -55,12 +55,12 @@ fn deleted_object_is_left_alone_until_it_is_observed_again() {
     let pod = object(&POD, "pod").refers(&[set.reference()]).at(5);
     let mut case = Fixture::with(&[&set, &pod]);
     let _ = case.delete(&set);
-    case.graph.record_delete(&pod.meta.uid, &"4".into());
+    case.graph.record_delete(&pod.meta.uid, &"4".into(), case.now);
     assert!(
         matches!(case.evaluate(&pod), Decision::Act(_)),
         "another version was deleted"
     );
-    case.graph.record_delete(&pod.meta.uid, &"5".into());
+    case.graph.record_delete(&pod.meta.uid, &"5".into(), case.now);
     assert_eq!(case.evaluate(&pod), Decision::Nothing);
     assert_eq!(case.observe(&pod), Effects::default());
     assert_eq!(case.evaluate(&pod), Decision::Nothing, "the same state again");
@@ -68,7 +68,7 @@ fn deleted_object_is_left_alone_until_it_is_observed_again() {
     assert_eq!(case.observe(&lingers), Effects::default());
     let mut case = Fixture::with(&[&set, &pod]);
     let _ = case.delete(&set);
-    case.graph.record_delete(&pod.meta.uid, &"5".into());
+    case.graph.record_delete(&pod.meta.uid, &"5".into(), case.now);
     assert_eq!(
         case.observe(&pod.clone().at(6)),
         items(&[pod.item()]),
@@ -144,13 +144,40 @@ fn kind_watched_in_another_version_moves_its_nodes() {
 fn list_with_an_older_state_replaces_the_state_of_a_lost_storage() {
     let set = object(&SET, "set");
     let pod = object(&POD, "pod").refers(&[set.reference()]).at(2);
+    let other = object(&NODE, "other");
+    let dependent = object(&POD, "dependent").refers(&[other.reference()]);
     let lost = pod.clone().deleting(&["x"]).at(5);
-    let mut case = Fixture::with(&[&lost]);
+    let mut case = Fixture::with(&[&lost, &other, &dependent]);
+    let _ = case.delete(&other);
     assert_eq!(case.observe(&pod), Effects::default());
-    let listed = |case: &mut Fixture, at: &str| case.graph.observe_listed(&pod.kind, &pod.meta, &at.into());
+    let listed = |case: &mut Fixture, at: &str| {
+        case.graph
+            .observe_listed(&pod.kind, &pod.meta, (&at.into(), None))
+    };
     assert_eq!(listed(&mut case, "4"), Effects::default(), "the list is older");
     assert_eq!(case.evaluate(&pod), Decision::Nothing);
+    assert_eq!(
+        case.operation(&dependent),
+        Operation::Delete(Propagation::Background)
+    );
     assert_eq!(listed(&mut case, "5"), items(&[pod.item()]));
     assert_eq!(case.evaluate(&pod), read(&set));
     assert_eq!(listed(&mut case, "6"), Effects::default());
+    // Objects of other kinds may exist again, too.
+    assert_eq!(case.evaluate(&dependent), read(&other));
+}
+
+#[test]
+fn list_with_an_older_state_repeats_the_removal_of_a_finalizer() {
+    let owner = object(&SET, "owner").deleting(&[ORPHAN]).at(2);
+    let lost = owner.clone().at(5);
+    let mut case = Fixture::with(&[&lost]);
+    case.graph
+        .record_delete(&lost.meta.uid, &lost.meta.resource_version, case.now);
+    assert!(case.graph.remove_orphan_finalizer(&owner.meta.uid).is_none());
+    let effects = case
+        .graph
+        .observe_listed(&owner.kind, &owner.meta, (&"5".into(), None));
+    assert_eq!(effects.attempt_to_orphan, std::slice::from_ref(&owner.meta.uid));
+    assert!(case.graph.remove_orphan_finalizer(&owner.meta.uid).is_some());
 }

@@ -102,7 +102,9 @@ fn late_dependent_is_orphaned_until_its_owner_exists_again() {
     let _ = case.graph.absent(&set.identity(), Proof::NotFound);
     assert!(matches!(case.operation(&pod), Operation::RemoveOwners { .. }));
     let mut exists_again = |listed: &str| {
-        let _ = case.graph.observe_listed(&set.kind, &set.meta, &listed.into());
+        let _ = case
+            .graph
+            .observe_listed(&set.kind, &set.meta, (&listed.into(), None));
         assert_eq!(case.evaluate(&pod), Decision::Nothing);
         let _ = case.delete(&set);
         case.operation(&pod)
@@ -119,7 +121,9 @@ fn orphaned_owner_exists_again_at_an_earlier_revision() {
     let mut case = Fixture::with(&[&set.clone().deleting(&[ORPHAN]).at(5), &pod]);
     case.graph.add_orphaned_owner(&set.meta.uid);
     let _ = case.graph.reset();
-    let _ = case.graph.observe_listed(&set.kind, &set.meta, &"4".into());
+    let _ = case
+        .graph
+        .observe_listed(&set.kind, &set.meta, (&"4".into(), None));
     let _ = case.delete(&set);
     assert_eq!(case.operation(&pod), Operation::Delete(Propagation::Background));
 }

@@ -285,7 +285,8 @@ impl Collector {
                 let effects = if let Some(meta) = self.cluster.delete(&stored, &meta, *policy) {
                     self.graph.refresh(&action.kind, &meta)
                 } else {
-                    self.graph.record_delete(&action.uid, &action.version);
+                    self.graph
+                        .record_delete(&action.uid, &action.version, self.cluster.now);
                     Effects::default()
                 };
                 self.apply(effects);
