@@ -22,7 +22,8 @@ const GROUPS: [&str; 7] = [
     "coordination.k8s.io",
 ];
 /// Metrics without a series when the process starts.
-const LATE: [&str; 3] = [
+const LATE: [&str; 4] = [
+    "coxswain_garbage_collector_unlisted_total{",
     "coxswain_garbage_collector_unsynced{",
     "controller_runtime_reconcile_time_seconds_count{",
     "rest_client_response_size_bytes_count{",
