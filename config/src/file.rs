@@ -26,7 +26,7 @@ pub(crate) type Values = BTreeMap<String, Vec<String>>;
 
 /// A configuration file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot use the configuration file {}: {problem}", path.display())]
+#[error("cannot use the configuration file {}: {problem}", path.display().to_string().escape_debug())]
 pub struct FileError {
     path: PathBuf,
     problem: Problem,

@@ -103,7 +103,7 @@ fn write(path: &Path, text: &str) -> ExitCode {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {error}; check --write-config-to", path.display())]
+#[error("cannot write {}: {error}; check --write-config-to", path.display().to_string().escape_debug())]
 struct WriteError {
     path: PathBuf,
     #[source]

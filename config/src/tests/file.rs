@@ -386,6 +386,10 @@ fn unreadable_files_are_rejected() {
         error("/"),
         "cannot use the configuration file /: is a directory; check --config"
     );
+    assert_eq!(
+        error("/nowhere/\n"),
+        "cannot use the configuration file /nowhere/\\n: No such file or directory (os error 2); check --config"
+    );
 }
 
 #[test]
