@@ -238,9 +238,7 @@ impl Replicas {
         let (Some(pods), Some(owner)) = (self.sets.get(&uid), context.model.get(uid)) else {
             return;
         };
-        let created = context.model.get(change.uid);
-        if sent.late && created.is_some_and(|it| context.model.was_freed(it, sent.position)) {
-            // The sender has repeated the create, and the pod was removed since then: nothing prevents the late one.
+        if is_unexpected(context, sent, context.model.get(change.uid)) {
             return;
         }
         let known = context.requests.known_revision(sent, owners);
@@ -332,6 +330,14 @@ fn actor(change: &Change) -> Option<Actor> {
     sent.actor.filter(|_| expected)
 }
 
+/// Returns whether a late create was executed although its sender has repeated it, because the pod was removed since then: nothing
+/// prevents that, and the sender learns of the other pod by its event.
+fn is_unexpected(context: &Context, sent: &Sent, created: Option<&Object>) -> bool {
+    sent.late
+        && sent.verb == Verb::Create
+        && created.is_some_and(|it| context.model.was_freed(it, sent.position))
+}
+
 fn observe(context: &Context, before: Option<Pod>, change: &Change, new: &Object) -> Pod {
     let Detail::Pod { running, ready, .. } = new.detail else {
         return before.unwrap_or_else(|| unowned(change));
@@ -346,7 +352,9 @@ fn observe(context: &Context, before: Option<Pod>, change: &Change, new: &Object
         pod.running = Some(change.at);
     }
     if pod.counted() != was {
-        (pod.revision, pod.by) = (change.revision, actor(change));
+        let sender = change.request.as_ref();
+        let unexpected = sender.is_some_and(|it| is_unexpected(context, it, Some(new)));
+        (pod.revision, pod.by) = (change.revision, actor(change).filter(|_| !unexpected));
     }
     let set = pod.set.and_then(|it| context.model.get(it));
     if let (Some(old), Some(set)) = (&change.old, set)

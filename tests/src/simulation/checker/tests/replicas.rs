@@ -210,19 +210,40 @@ fn adoption_by_another_client_allows_no_late_create() {
     assert_eq!(story.found(), ["S5"]);
 }
 
-/// The sender repeats a create without a response under the same name. Once that pod is gone, nothing prevents the first one.
-#[test]
-fn late_create_of_a_name_that_is_free_again_is_allowed() {
-    let mut story = set(1);
+/// The sender has repeated a create without a response under the same name, and that pod is gone. Returns the first request.
+fn late_create(story: &mut Story) -> usize {
     let late = story.send(RS, "create", (PODS, "default/a"));
     story.answer(late, None);
-    create(&mut story, RS, "a");
+    create(story, RS, "a");
     story.deliver(0, PODS);
     story.user_removes((PODS, "default/a"));
     story.deliver(0, PODS);
+    late
+}
+
+#[test]
+fn late_create_of_a_name_that_is_free_again_is_allowed() {
+    let mut story = set(1);
+    let late = late_create(&mut story);
     create(&mut story, RS, "b");
     story.execute(late, (PODS, "default/a"), Some(&pod("a", "web")));
     assert!(story.found().is_empty());
+}
+
+#[test]
+fn pod_of_a_late_create_counts_when_it_is_delivered() {
+    for is_delivered in [false, true] {
+        let mut story = set(1);
+        let late = late_create(&mut story);
+        story.execute(late, (PODS, "default/a"), Some(&pod("a", "web")));
+        if is_delivered {
+            story.deliver(0, PODS);
+        }
+        // Another sync.
+        story.wait(5.0);
+        create(&mut story, RS, "b");
+        assert_eq!(!story.found().is_empty(), is_delivered);
+    }
 }
 
 #[test]
