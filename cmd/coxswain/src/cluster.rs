@@ -159,10 +159,7 @@ fn load(field: &str, error: &LoadDataError) -> String {
     match error {
         LoadDataError::DecodeBase64(_) => format!("{field}-data is not valid base64"),
         LoadDataError::ReadFile(source, path) => {
-            format!(
-                "cannot read {field} {}: {source}",
-                path.display().to_string().escape_debug()
-            )
+            format!("cannot read {field} {}: {source}", path.display())
         }
         LoadDataError::NoBase64DataOrFile => format!("it has no {field}"),
     }

@@ -22,7 +22,7 @@ pub(crate) enum ProcessError {
         error: Box<dyn std::error::Error + Send + Sync>,
         advice: String,
     },
-    #[error("cannot use the kubeconfig {path}: {reason}; check {flag}", path = .path.display().to_string().escape_debug())]
+    #[error("cannot use the kubeconfig {path}: {reason}; check {flag}", path = .path.display())]
     ReviewKubeconfig {
         path: PathBuf,
         reason: String,

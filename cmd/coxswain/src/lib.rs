@@ -103,7 +103,7 @@ fn write(path: &Path, text: &str) -> ExitCode {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {error}; check --write-config-to", path.display().to_string().escape_debug())]
+#[error("cannot write {}: {error}; check --write-config-to", path.display())]
 struct WriteError {
     path: PathBuf,
     #[source]
@@ -122,7 +122,13 @@ fn run<T, E: From<io::Error>>(future: impl Future<Output = Result<T, E>>) -> Res
     result
 }
 
+/// Prints an error as one line. Paths and the texts of servers can contain control characters.
 fn report(error: &dyn std::error::Error) -> ExitCode {
-    let _ = writeln!(io::stderr(), "Error: {error}");
+    let text = error.to_string();
+    let escaped = text.chars().map(|char| match char {
+        char if char.is_control() => char.escape_debug().to_string(),
+        char => char.to_string(),
+    });
+    let _ = writeln!(io::stderr(), "Error: {}", escaped.collect::<String>());
     ExitCode::FAILURE
 }

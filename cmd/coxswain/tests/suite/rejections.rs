@@ -423,3 +423,12 @@ async fn foreign_kubeconfig_is_not_overwritten() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn control_characters_of_paths_are_escaped() {
+    for flag in ["--config", "--kubeconfig", "--write-config-to"] {
+        let sentence = rejection(&[&format!("{flag}=/nowhere/\u{e}")]).await;
+        assert!(sentence.contains(r"/nowhere/\u{e}: No such file"), "{sentence}");
+        assert!(!sentence.contains(char::is_control), "{sentence:?}");
+    }
+}
