@@ -69,8 +69,6 @@ pub(super) struct Monitor {
 #[derive(Debug)]
 struct Applied {
     subscription: Subscription<MetaObject>,
-    /// The version of the cache before the subscription.
-    subscribed: Version,
     /// The time of the request for the last list that the graph was compared with.
     listed: Option<Instant>,
     /// The objects of the cache that were not compared yet, and the version of the cache when the comparison began.
@@ -264,7 +262,6 @@ impl Monitors {
                 applied: Mutex::new(Applied {
                     listed: self.listed(resource),
                     compared: None,
-                    subscribed: cache.version(),
                     subscription: cache.subscribe(),
                     epoch: self.epoch(resource),
                     synced: false,
@@ -326,9 +323,6 @@ impl Monitors {
             }
             let distrusted = distrusted_until.is_some_and(|until| now < until);
             effects.extend(deltas.iter().map(|delta| match delta {
-                Delta::Added { new, initial: true } => {
-                    graph.observe_listed(kind, &new.metadata, (&applied.subscribed, None))
-                }
                 Delta::Added { new, .. } | Delta::Updated { new, .. } => graph.observe(kind, &new.metadata),
                 Delta::Deleted { last } if distrusted => graph.observe_lost(kind, &last.metadata),
                 Delta::Deleted { last } => graph.observe_deleted(kind, &last.metadata),

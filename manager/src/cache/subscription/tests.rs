@@ -340,3 +340,14 @@ fn initial_state_is_not_queued_unless_it_changes() {
         assert!(subscription.is_empty());
     }
 }
+
+#[test]
+fn ended_subscriptions_are_dropped_without_a_change() {
+    let shared = Arc::new(SharedStore::<MetaObject>::new(&PODS, 1));
+    list(&shared, 5, &[]);
+    let ended = shared.subscribe();
+    let state = Arc::downgrade(&ended.shared);
+    drop(ended);
+    let _open = shared.subscribe();
+    assert!(state.upgrade().is_none());
+}

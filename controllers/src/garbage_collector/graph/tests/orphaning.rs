@@ -129,6 +129,32 @@ fn orphaned_owner_exists_again_at_an_earlier_revision() {
 }
 
 #[test]
+fn owner_that_is_not_orphaned_is_no_orphaned_owner() {
+    let set = object(&SET, "set");
+    let pod = object(&POD, "pod").refers(&[set.reference()]);
+    let mut case = Fixture::with(&[&set, &pod]);
+    case.graph.add_orphaned_owner(&set.meta.uid);
+    let _ = case.delete(&set);
+    assert_eq!(case.operation(&pod), Operation::Delete(Propagation::Background));
+}
+
+#[test]
+fn orphaned_owner_that_is_gone_keeps_its_version() {
+    let set = object(&SET, "set");
+    let orphaning = set.clone().deleting(&[ORPHAN]).at(5);
+    let pod = object(&POD, "pod").refers(&[set.reference()]);
+    let mut case = Fixture::with(&[&orphaning, &pod]);
+    case.graph.add_orphaned_owner(&set.meta.uid);
+    let _ = case.delete(&orphaning);
+    case.graph.add_orphaned_owner(&set.meta.uid);
+    let _ = case
+        .graph
+        .observe_listed(&set.kind, &set.meta, (&"4".into(), None));
+    let _ = case.delete(&set);
+    assert!(matches!(case.operation(&pod), Operation::RemoveOwners { .. }));
+}
+
+#[test]
 fn orphaned_owners_outlive_the_graph_and_are_bounded() {
     let mut case = Fixture::synced();
     for n in 0..=ORPHANED_OWNERS_MAX {
