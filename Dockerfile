@@ -7,20 +7,20 @@ RUN apk add --no-cache gcc make musl-dev
 WORKDIR /src
 COPY . .
 # For /version; the build does not read them from git.
-ARG COXSWAIN_GIT_COMMIT COXSWAIN_GIT_TREE_STATE COXSWAIN_BUILD_DATE
+ARG STEERSMAN_GIT_COMMIT STEERSMAN_GIT_TREE_STATE STEERSMAN_BUILD_DATE
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
-    deploy/build && cp target/dist/coxswain /coxswain
+    deploy/build && cp target/dist/steersman /steersman
 
 # No shell, no files, no certificates: in a pod the API server is verified by the CA of the service account. With --kubeconfig,
 # the file has to contain a certificate-authority.
 FROM scratch
-ARG COXSWAIN_GIT_COMMIT COXSWAIN_BUILD_DATE
-LABEL org.opencontainers.image.title="coxswain" \
+ARG STEERSMAN_GIT_COMMIT STEERSMAN_BUILD_DATE
+LABEL org.opencontainers.image.title="steersman" \
       org.opencontainers.image.description="A controller manager for Kubernetes: several controllers on shared caches in one binary" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.revision="${COXSWAIN_GIT_COMMIT}" \
-      org.opencontainers.image.created="${COXSWAIN_BUILD_DATE}"
-COPY --from=build /coxswain /coxswain
+      org.opencontainers.image.revision="${STEERSMAN_GIT_COMMIT}" \
+      org.opencontainers.image.created="${STEERSMAN_BUILD_DATE}"
+COPY --from=build /steersman /steersman
 USER 65532:65532
-ENTRYPOINT ["/coxswain"]
+ENTRYPOINT ["/steersman"]

@@ -5,7 +5,7 @@
 #   tests/mutants.sh                                        # all files below, in hours
 #   tests/mutants.sh controllers/src/deployment/scale.rs    # one file
 #
-# The output is in target/mutants.out, or in the directory that COXSWAIN_MUTANTS names.
+# The output is in target/mutants.out, or in the directory that STEERSMAN_MUTANTS names.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -31,7 +31,7 @@ FILES=(
 [ $# -eq 0 ] || FILES=("$@")
 
 : "${CARGO_MUTANTS:=$(tests/tools.sh CARGO_MUTANTS | cut -d = -f 2)}"
-output=${COXSWAIN_MUTANTS:-${CARGO_TARGET_DIR:-target}}
+output=${STEERSMAN_MUTANTS:-${CARGO_TARGET_DIR:-target}}
 mkdir -p "$output"
 missed=0
 for crate in controllers manager; do
@@ -42,7 +42,7 @@ for crate in controllers manager; do
   done
   [ ${#arguments[@]} -gt 0 ] || continue
   # Exit code 2: a mutant is missed. 3: one timed out, which a test has detected in its own way.
-  "$CARGO_MUTANTS" mutants --package "coxswain-$crate" "${arguments[@]}" --output "$output/$crate" --timeout 120 --colors never \
+  "$CARGO_MUTANTS" mutants --package "steersman-$crate" "${arguments[@]}" --output "$output/$crate" --timeout 120 --colors never \
     -- --lib || case $? in
     2) missed=1 ;;
     3) ;;

@@ -4,7 +4,7 @@
 # the work tree, and installs etcd and the Go tool chain with apt-get. If this is not possible, it prints the reason in one line
 # and exits with 3.
 #
-#   KUBEBUILDER_ASSETS=$(tests/real-apiserver.sh) cargo test -p coxswain-tests
+#   KUBEBUILDER_ASSETS=$(tests/real-apiserver.sh) cargo test -p steersman-tests
 set -eu
 
 VERSION=1.20.2
@@ -23,7 +23,7 @@ if [ -x "${KUBEBUILDER_ASSETS:-}/kube-apiserver" ]; then
     exit 0
 fi
 
-home=${COXSWAIN_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/coxswain}
+home=${STEERSMAN_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/steersman}
 mkdir -p "$home" 2>/dev/null || give_up "cannot create the cache directory $home"
 home=$(cd "$home" && pwd) # the build changes directory
 assets=$home/kube-$VERSION-$REVISION

@@ -37,17 +37,17 @@ done
 
 # Runs tests without the rule, and prints those that fail.
 failed() {
-  { COXSWAIN_TEST_REMOVED_RULE=$rule "$@" 2>&1 || true; } | sed -n 's/^test *\(\S*\) *\.\.\. FAILED$/\1/p'
+  { STEERSMAN_TEST_REMOVED_RULE=$rule "$@" 2>&1 || true; } | sed -n 's/^test *\(\S*\) *\.\.\. FAILED$/\1/p'
 }
 
 # The tests that fail first without a rule of this role.
 likely() {
   case $1 in
-    */coxswain:garbage-collector-caches/* | */coxswain:garbage-collector-token/*) printf 'deploy::roles::garbage_collector\n' ;;
-    */coxswain:*-caches/* | */coxswain:*-token/*) sed 's|.*coxswain:\(.*\)-[a-z]*/.*|deploy::roles::\1_controller|' <<<"$1" ;;
-    */coxswain:access/* | */coxswain:lease/*) printf 'deploy::roles::access\n' ;;
-    */coxswain:webhook/*) printf 'deploy::roles::webhooks\n' ;;
-    */coxswain:yielding/*) printf 'deploy::roles::yielding\n' ;;
+    */steersman:garbage-collector-caches/* | */steersman:garbage-collector-token/*) printf 'deploy::roles::garbage_collector\n' ;;
+    */steersman:*-caches/* | */steersman:*-token/*) sed 's|.*steersman:\(.*\)-[a-z]*/.*|deploy::roles::\1_controller|' <<<"$1" ;;
+    */steersman:access/* | */steersman:lease/*) printf 'deploy::roles::access\n' ;;
+    */steersman:webhook/*) printf 'deploy::roles::webhooks\n' ;;
+    */steersman:yielding/*) printf 'deploy::roles::yielding\n' ;;
     *) printf 'deploy::standalone\n' ;;
   esac
 }

@@ -23,7 +23,7 @@ fail() {
   exit 1
 }
 
-home=${COXSWAIN_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/coxswain}
+home=${STEERSMAN_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/steersman}
 mkdir -p "$home"
 home=$(cd "$home" && pwd)
 work=$home/tools.building

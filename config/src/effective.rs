@@ -11,7 +11,7 @@ use crate::kind::Kind;
 use crate::sources::Sources;
 
 /// The version of the configuration file.
-pub(crate) const API_VERSION: &str = "config.coxswain.dev/v1alpha1";
+pub(crate) const API_VERSION: &str = "config.steersman.dev/v1alpha1";
 /// The kind of the configuration file.
 pub(crate) const KIND: &str = "ControllerManagerConfiguration";
 

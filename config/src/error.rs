@@ -10,7 +10,7 @@ use crate::file::FileError;
 pub enum Error {
     #[error("unknown flag {}; {}", flag.escape_debug(), match suggestion {
         Some(suggestion) => format!("did you mean {suggestion}?"),
-        None => "`coxswain --help` lists all flags".to_owned(),
+        None => "`steersman --help` lists all flags".to_owned(),
     })]
     UnknownFlag {
         flag: String,
@@ -21,7 +21,7 @@ pub enum Error {
     #[error("unexpected argument {argument:?}: {}", if *switch {
         "the value of a boolean flag follows `=`, as in --leader-elect=false"
     } else {
-        "expected flags, or a subcommand as the first argument; see `coxswain --help`"
+        "expected flags, or a subcommand as the first argument; see `steersman --help`"
     })]
     Positional {
         argument: String,
@@ -30,12 +30,12 @@ pub enum Error {
     },
     /// A subcommand was given an argument.
     #[error(
-        "unexpected argument {argument:?}: `coxswain {name}` takes no further arguments; see `coxswain {name} --help`"
+        "unexpected argument {argument:?}: `steersman {name}` takes no further arguments; see `steersman {name} --help`"
     )]
     Subcommand { name: &'static str, argument: String },
     /// A subcommand was given no argument or an unknown one.
     #[error(
-        "`coxswain {name}` needs one of {}, not {value:?}; see `coxswain {name} --help`", values.join(", ")
+        "`steersman {name}` needs one of {}, not {value:?}; see `steersman {name} --help`", values.join(", ")
     )]
     SubcommandValue {
         name: &'static str,
@@ -57,7 +57,7 @@ pub enum Error {
         reason: String,
     },
     /// Any other error of the parser.
-    #[error("{0}; see `coxswain --help`")]
+    #[error("{0}; see `steersman --help`")]
     Usage(String),
     #[error(transparent)]
     File(#[from] FileError),
@@ -70,7 +70,7 @@ pub enum Error {
 #[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    #[error("{place}: {name:?} is not in the list of known controllers; see `coxswain --help`")]
+    #[error("{place}: {name:?} is not in the list of known controllers; see `steersman --help`")]
     UnknownController { place: String, name: String },
     #[error("{place} must be {allowed}, not {value}")]
     Value {

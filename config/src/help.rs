@@ -20,7 +20,7 @@ const SYNTAX: &str = "A LIST is comma-separated; the flag may be repeated. A DUR
 pub(crate) fn help(known: &[KnownController]) -> String {
     let mut out = String::from(
         "A controller manager for Kubernetes: several controllers on shared caches in one process.\n\n\
-         Usage:\n  coxswain [flags]\n            Run the manager.\n",
+         Usage:\n  steersman [flags]\n            Run the manager.\n",
     );
     out.push_str(&subcommand::list());
     out.push('\n');
@@ -53,7 +53,7 @@ pub(crate) fn help(known: &[KnownController]) -> String {
 #[must_use]
 pub fn markdown(known: &[KnownController]) -> String {
     let mut out = format!(
-        "# Flags of coxswain\n\n\
+        "# Flags of steersman\n\n\
          Generated from the definitions in `config/src/flags`; do not edit. Names and defaults follow kube-controller-manager where \
          it has the flag.\n\n{SYNTAX}\n",
     );

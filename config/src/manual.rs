@@ -15,7 +15,7 @@ use crate::subcommand;
 pub(crate) fn completion(shell: &str, known: &[KnownController]) -> String {
     let mut out = Vec::new();
     if let Ok(shell) = shell.parse::<Shell>() {
-        clap_complete::generate(shell, &mut program(known), "coxswain", &mut out);
+        clap_complete::generate(shell, &mut program(known), "steersman", &mut out);
     }
     String::from_utf8_lossy(&out).into_owned()
 }
@@ -23,16 +23,16 @@ pub(crate) fn completion(shell: &str, known: &[KnownController]) -> String {
 /// Returns the manual page in the format of roff.
 pub(crate) fn page(known: &[KnownController]) -> String {
     let man = Man::new(program(known))
-        .source(concat!("coxswain v", env!("CARGO_PKG_VERSION")))
-        .manual("Coxswain");
+        .source(concat!("steersman v", env!("CARGO_PKG_VERSION")))
+        .manual("Steersman");
     let mut out = Vec::new();
     let mut render = || -> io::Result<()> {
         man.render_title(&mut out)?;
         man.render_name_section(&mut out)?;
         // The generated synopsis would list every flag.
-        out.extend(b".SH SYNOPSIS\n\\fBcoxswain\\fR [\\fIflags\\fR]\n");
+        out.extend(b".SH SYNOPSIS\n\\fBsteersman\\fR [\\fIflags\\fR]\n");
         for it in subcommand::ALL {
-            let line = format!(".br\n\\fBcoxswain {}\\fR {}\n", it.name, it.values.join("|"));
+            let line = format!(".br\n\\fBsteersman {}\\fR {}\n", it.name, it.values.join("|"));
             out.extend(line.trim_end().bytes().chain([b'\n']));
         }
         man.render_description_section(&mut out)?;
@@ -59,7 +59,7 @@ fn program(known: &[KnownController]) -> Command {
                 .value_parser(PossibleValuesParser::new(it.values)),
         )
     });
-    Command::new("coxswain")
+    Command::new("steersman")
         .about("A controller manager for Kubernetes: several controllers on shared caches in one process")
         .disable_help_flag(true)
         .disable_version_flag(true)

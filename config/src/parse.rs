@@ -35,7 +35,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[KnownController]
     }
     if flags.global.version.0 {
         return Ok(Parsed::Print(format!(
-            "Coxswain v{}\n",
+            "Steersman v{}\n",
             env!("CARGO_PKG_VERSION")
         )));
     }

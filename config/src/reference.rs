@@ -15,9 +15,9 @@ use crate::selector::KnownController;
 #[must_use]
 pub fn reference(known: &[KnownController]) -> String {
     let mut out = format!(
-        "# Configuration file of coxswain\n\n\
+        "# Configuration file of steersman\n\n\
          Generated from the definitions in `config/src/flags`; do not edit. [schema.json](schema.json) is the JSON schema.\n\n\
-         `coxswain --config FILE` reads YAML or JSON. Flags override fields; a list given by a flag replaces the list of \
+         `steersman --config FILE` reads YAML or JSON. Flags override fields; a list given by a flag replaces the list of \
          the file. Unknown and duplicate fields, wrong types, tags, aliases and several documents are rejected. Relative \
          paths are relative to the working directory of the process. The file contains paths of credentials, not \
          credentials. `--validate-only` checks a file, and `--write-config-to -` prints the effective configuration as a file.\n\n\

@@ -18,7 +18,7 @@ const ITEM: &str = "^[^,]+$";
 #[must_use]
 pub fn schema(known: &[KnownController]) -> String {
     let constant = |value: &str| json!({"type": "string", "const": value});
-    let mut schema = object("Configuration of coxswain. Flags override its fields.");
+    let mut schema = object("Configuration of steersman. Flags override its fields.");
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = KIND.into();
     schema["required"] = json!(["apiVersion", "kind"]);

@@ -26,11 +26,11 @@ pub(crate) const ALL: &[Subcommand] = &[
         about: "Print the completion script of a shell: bash, zsh or fish",
         help: "Prints a script that completes subcommands, flags and values in a shell.\n\
                \n\
-               Usage:\n  coxswain completion bash|zsh|fish\n\
+               Usage:\n  steersman completion bash|zsh|fish\n\
                \n\
-               bash:  source <(coxswain completion bash)\n\
-               zsh:   coxswain completion zsh > \"${fpath[1]}/_coxswain\"\n\
-               fish:  coxswain completion fish > ~/.config/fish/completions/coxswain.fish\n",
+               bash:  source <(steersman completion bash)\n\
+               zsh:   steersman completion zsh > \"${fpath[1]}/_steersman\"\n\
+               fish:  steersman completion fish > ~/.config/fish/completions/steersman.fish\n",
         values: &["bash", "zsh", "fish"],
         parsed: |shell, known| Parsed::Print(manual::completion(shell, known)),
     },
@@ -39,10 +39,10 @@ pub(crate) const ALL: &[Subcommand] = &[
         about: "Print the CustomResourceDefinitions, for `kubectl apply -f -`",
         help: "Prints the CustomResourceDefinitions of AppService and AppReplicaSet as YAML.\n\
                \n\
-               Usage:\n  coxswain crds | kubectl apply -f -\n\
+               Usage:\n  steersman crds | kubectl apply -f -\n\
                \n\
                The manager installs them only in the sandbox. On a cluster, a controller whose CRD is missing waits\n\
-               until it is created. Apply them again after each upgrade of coxswain.\n\
+               until it is created. Apply them again after each upgrade of steersman.\n\
                \n\
                API servers before 1.25 do not support CEL rules and drop them: apply with --validate=false there.\n",
         values: &[],
@@ -53,7 +53,7 @@ pub(crate) const ALL: &[Subcommand] = &[
         about: "Print the manual page",
         help: "Prints the manual page in the format of roff.\n\
                \n\
-               Usage:\n  coxswain man > coxswain.1 && man ./coxswain.1\n",
+               Usage:\n  steersman man > steersman.1 && man ./steersman.1\n",
         values: &[],
         parsed: |_, known| Parsed::Print(manual::page(known)),
     },
@@ -64,10 +64,10 @@ pub(crate) const ALL: &[Subcommand] = &[
                a broken image and undo it, delete with each propagation policy, and fail over between two managers.\n\
                Each step prints the expected and the observed result.\n\
                \n\
-               Usage:\n  coxswain tour\n\
+               Usage:\n  steersman tour\n\
                \n\
                The tour does not use a cluster. It exits with 0, or with 1 at the first step whose expected result is\n\
-               not observed. To explore on your own, run `coxswain --sandbox`.\n",
+               not observed. To explore on your own, run `steersman --sandbox`.\n",
         values: &[],
         parsed: |_, _| Parsed::Tour,
     },
@@ -104,7 +104,7 @@ pub(crate) fn parse(args: &[OsString], known: &[KnownController]) -> Option<Resu
 pub(crate) fn list() -> String {
     let mut out = String::new();
     for it in ALL {
-        let _ = write!(out, "  coxswain {}\n            {}.\n", it.name, it.about);
+        let _ = write!(out, "  steersman {}\n            {}.\n", it.name, it.about);
     }
     out
 }

@@ -11,7 +11,7 @@ pub const GROUP: &str = "appcontroller.k8s.io";
 /// The only version of the custom kinds.
 pub const VERSION: &str = "v1alpha1";
 /// The category that selects all custom kinds in `kubectl get`.
-pub const CATEGORY: &str = "coxswain";
+pub const CATEGORY: &str = "steersman";
 
 /// Returns the CRDs of all custom kinds, ordered by name.
 #[must_use]

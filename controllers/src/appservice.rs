@@ -12,7 +12,7 @@
 //!
 //! **Idempotence.** The names of children follow from the spec, and every other write carries the resourceVersion that it was
 //! planned on. So a write with an unknown outcome is planned again by the next sync, which waits until the caches show all
-//! earlier writes ([`PendingWrites`](coxswain_manager::cache::PendingWrites)).
+//! earlier writes ([`PendingWrites`](steersman_manager::cache::PendingWrites)).
 //!
 //! A sync observes the caches, then runs `plan::plan` (pure), `act::act` (through `requests`, which has all writes), and
 //! writes the `status`.

@@ -11,7 +11,7 @@
 //! - Only the fields named here are written, and only if they change.
 //!
 //! **One step at a time.** A plan is based on one snapshot of the caches. The next sync of the Deployment waits until
-//! the caches show the writes of the last one ([`PendingWrites`](coxswain_manager::cache::PendingWrites)), including writes with an
+//! the caches show the writes of the last one ([`PendingWrites`](steersman_manager::cache::PendingWrites)), including writes with an
 //! unknown outcome ([`unknown_write`]). So no step is planned twice. The writes of one step are each within the bounds
 //! without the others.
 //!

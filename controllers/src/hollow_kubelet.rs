@@ -38,9 +38,9 @@ use std::time::Duration;
 /// The controller's name. Stable, see [`crate::registry`].
 pub const NAME: &str = "hollow-kubelet";
 /// The label of simulated nodes, with the value `true`.
-pub const LABEL: &str = "sandbox.coxswain.dev/hollow";
+pub const LABEL: &str = "sandbox.steersman.dev/hollow";
 /// The annotation, with the value `true`, that makes a pod fail.
-pub const FAIL: &str = "sandbox.coxswain.dev/fail";
+pub const FAIL: &str = "sandbox.steersman.dev/fail";
 
 /// Options of hollow-kubelet.
 #[derive(Clone, Debug, PartialEq, Eq)]

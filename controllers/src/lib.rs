@@ -1,8 +1,8 @@
-//! The controllers of Coxswain: one folder each, and the [`registry`] that adds them to a manager. Controllers that
+//! The controllers of Steersman: one folder each, and the [`registry`] that adds them to a manager. Controllers that
 //! kube-controller-manager runs too [yield](yielding) to it.
 //!
 //! A controller decides in a pure `plan` and acts in a thin executor. Caches, queues and leader election come from
-//! `coxswain-manager`.
+//! `steersman-manager`.
 
 pub mod api;
 pub mod appservice;

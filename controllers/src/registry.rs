@@ -9,15 +9,15 @@
 
 use std::future::ready;
 
-use coxswain_manager::cache::Caches;
-use coxswain_manager::client::{Reader, ServiceAccount};
-use coxswain_manager::controller::{AuthenticatedController, ControllerError, Runnable};
-use coxswain_manager::env::Env;
-use coxswain_manager::events::Recorder;
-use coxswain_manager::manager::Manager;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::sync::watch;
-use coxswain_manager::webhook::Hooks;
+use steersman_manager::cache::Caches;
+use steersman_manager::client::{Reader, ServiceAccount};
+use steersman_manager::controller::{AuthenticatedController, ControllerError, Runnable};
+use steersman_manager::env::Env;
+use steersman_manager::events::Recorder;
+use steersman_manager::manager::Manager;
+use steersman_manager::metrics::Registry;
+use steersman_manager::sync::watch;
+use steersman_manager::webhook::Hooks;
 
 use crate::garbage_collector::discovery::Discovery;
 use crate::garbage_collector::{GarbageCollector, GraphPage};

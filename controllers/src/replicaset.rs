@@ -8,7 +8,7 @@
 //! - It writes only the fields named here, and no unchanged status.
 //!
 //! **Read your writes.** A sync is postponed until the caches show the writes of the previous one
-//! ([`PendingWrites`](coxswain_manager::cache::PendingWrites)). Expectations cover the rest: creates of pods outside the
+//! ([`PendingWrites`](steersman_manager::cache::PendingWrites)). Expectations cover the rest: creates of pods outside the
 //! scope of the cache and requests of unknown outcome. The start of a sync settles them from the cache: a create when its name exists, a
 //! delete when its uid is gone or terminating. That misses nothing, because the cache changes before its handlers run: the
 //! event that settles an expectation also enqueues the owner. Live reads resolve the other names. A name with a pod counts

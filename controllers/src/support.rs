@@ -15,7 +15,7 @@ pub(crate) mod requests;
 pub mod template_hash;
 pub mod write_backoff;
 
-use coxswain_manager::object::Resource;
+use steersman_manager::object::Resource;
 
 pub(crate) const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "deployments", "Deployment");
 pub(crate) const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");

@@ -24,13 +24,13 @@ pub use controller::YieldingController;
 
 use std::fmt;
 
-use coxswain_manager::cache::Caches;
-use coxswain_manager::client::Term;
-use coxswain_manager::env::Clock;
-use coxswain_manager::manager::Manager;
-use coxswain_manager::object::Key;
-use coxswain_manager::revived;
-use coxswain_manager::sync::watch;
+use steersman_manager::cache::Caches;
+use steersman_manager::client::Term;
+use steersman_manager::env::Clock;
+use steersman_manager::manager::Manager;
+use steersman_manager::object::Key;
+use steersman_manager::revived;
+use steersman_manager::sync::watch;
 
 use self::evidence::{Evidence, Searcher};
 use self::observer::Observer;

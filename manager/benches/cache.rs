@@ -1,4 +1,4 @@
-//! Measures the memory of a cache of pods: `cargo bench -p coxswain-manager --bench cache`.
+//! Measures the memory of a cache of pods: `cargo bench -p steersman-manager --bench cache`.
 //!
 //! Prints heap bytes and allocations per cached pod, and the peaks of the first list and of a relist with 1% changed pods
 //! as multiples of the memory in between. The number of pods is an argument. Pods are about 4 KB of JSON each, with one

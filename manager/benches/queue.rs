@@ -1,4 +1,4 @@
-//! Prints what an item costs: `cargo bench -p coxswain-manager --bench queue`.
+//! Prints what an item costs: `cargo bench -p steersman-manager --bench queue`.
 //!
 //! One add, get and done, in one thread without contention, on a queue that is measured (except where it says so). The
 //! best and the median of many short batches: on a machine that does other things too, the best is what the code costs.
@@ -6,10 +6,10 @@
 
 use std::time::Instant;
 
-use coxswain_manager::env::{Env, Rng, TaskSet};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Key;
-use coxswain_manager::queue::{Item, Priority, Queue, default_limiter};
+use steersman_manager::env::{Env, Rng, TaskSet};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Key;
+use steersman_manager::queue::{Item, Priority, Queue, default_limiter};
 
 const BATCHES: usize = 400;
 const ROUNDS: usize = 5_000;

@@ -1,8 +1,8 @@
 //! Exponential backoff with jitter.
 //!
 //! ```
-//! use coxswain_manager::backoff::Backoff;
-//! use coxswain_manager::env::{Clock, Rng};
+//! use steersman_manager::backoff::Backoff;
+//! use steersman_manager::env::{Clock, Rng};
 //! use std::time::Duration;
 //!
 //! let (clock, rng) = (Clock::system(), Rng::from_entropy());

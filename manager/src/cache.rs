@@ -15,18 +15,18 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # use coxswain_manager::client::Transport;
+//! # use steersman_manager::client::Transport;
 //! # use serde_json::json;
-//! # let tasks = coxswain_manager::env::TaskSet::new();
-//! # let env = coxswain_manager::env::Env::system(&tasks);
-//! # let registry = coxswain_manager::metrics::Registry::new("example");
-//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let tasks = steersman_manager::env::TaskSet::new();
+//! # let env = steersman_manager::env::Env::system(&tasks);
+//! # let registry = steersman_manager::metrics::Registry::new("example");
+//! # let service = steersman_sandbox::Sandbox::builder().start()?.service();
 //! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
 //! # let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "labels": {"app": "web"}}});
 //! # let client = transport.unfenced("admin", None);
 //! # let _: serde_json::Value = client.create(&Resource::of::<ConfigMap>(), "default", map.to_string().into()).await?;
-//! use coxswain_manager::cache::{Caches, Delta, Scope};
-//! use coxswain_manager::object::{Key, Resource};
+//! use steersman_manager::cache::{Caches, Delta, Scope};
+//! use steersman_manager::object::{Key, Resource};
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //!
 //! let caches = Caches::new(&env, transport.reader("caches", None), Scope::default(), &registry)?;

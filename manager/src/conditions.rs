@@ -7,7 +7,7 @@
 //! The status of a `#[derive(CustomResource)]` can contain a `Vec<Condition>`.
 //!
 //! ```
-//! use coxswain_manager::conditions::{self, Condition, Status};
+//! use steersman_manager::conditions::{self, Condition, Status};
 //!
 //! let unavailable = |message| Condition::new("Available", Status::False, "MinimumReplicasUnavailable", message);
 //! let mut conditions = Vec::new();

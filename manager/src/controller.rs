@@ -16,13 +16,13 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # use coxswain_manager::client::Transport;
-//! # let tasks = coxswain_manager::env::TaskSet::new();
-//! # let env = coxswain_manager::env::Env::system(&tasks);
-//! # let registry = coxswain_manager::metrics::Registry::new("example");
-//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # use steersman_manager::client::Transport;
+//! # let tasks = steersman_manager::env::TaskSet::new();
+//! # let env = steersman_manager::env::Env::system(&tasks);
+//! # let registry = steersman_manager::metrics::Registry::new("example");
+//! # let service = steersman_sandbox::Sandbox::builder().start()?.service();
 //! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
-//! use coxswain_manager::controller::{Action, Context, ReconcileError};
+//! use steersman_manager::controller::{Action, Context, ReconcileError};
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //!
 //! async fn reconcile(ctx: Context<ConfigMap>) -> Result<Action, ReconcileError> {
@@ -35,14 +35,14 @@
 //!     ctx.api::<ConfigMap>().delete(&map).await?; // an error is retried after the backoff
 //!     Ok(Action::Done)
 //! }
-//! # let controller = coxswain_manager::controller::Controller::<ConfigMap>::new("expiry").reconcile(reconcile);
+//! # let controller = steersman_manager::controller::Controller::<ConfigMap>::new("expiry").reconcile(reconcile);
 //! # let maps = transport.unfenced("user", None).api::<ConfigMap>();
 //! # let mut map = ConfigMap::default();
 //! # map.metadata.name = Some("settings".to_owned());
 //! # map.metadata.namespace = Some("default".to_owned());
 //! # map.data = Some([("expiry".to_owned(), "2026-01-01T00:00:00Z".to_owned())].into());
-//! # let key = coxswain_manager::object::Key::of(&maps.create(&map).await?);
-//! # let manager = coxswain_manager::manager::Manager::builder("example").controller(controller);
+//! # let key = steersman_manager::object::Key::of(&maps.create(&map).await?);
+//! # let manager = steersman_manager::manager::Manager::builder("example").controller(controller);
 //! # env.tasks.spawn({
 //! #     let env = env.clone();
 //! #     async move { manager.run_with(&env, transport, tokio_util::sync::CancellationToken::new()).await }

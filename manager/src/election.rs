@@ -18,14 +18,14 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let tasks = coxswain_manager::env::TaskSet::new();
-//! # let env = coxswain_manager::env::Env::system(&tasks);
-//! # let registry = coxswain_manager::metrics::Registry::new("example");
-//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let tasks = steersman_manager::env::TaskSet::new();
+//! # let env = steersman_manager::env::Env::system(&tasks);
+//! # let registry = steersman_manager::metrics::Registry::new("example");
+//! # let service = steersman_sandbox::Sandbox::builder().start()?.service();
 //! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
-//! use coxswain_manager::client::{Fence, Transport};
-//! use coxswain_manager::election::{Config, Elector, Leadership};
-//! use coxswain_manager::manager::identity;
+//! use steersman_manager::client::{Fence, Transport};
+//! use steersman_manager::election::{Config, Elector, Leadership};
+//! use steersman_manager::manager::identity;
 //! use tokio_util::sync::CancellationToken;
 //!
 //! let fence = Fence::new(env.clock.clone());
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn invalid_config_is_rejected() {
-        let good = Config::new("kube-system", "coxswain", "a");
+        let good = Config::new("kube-system", "steersman", "a");
         assert!(good.check().is_ok());
         let with = |change: fn(&mut Config)| {
             let mut config = good.clone();

@@ -9,7 +9,7 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use coxswain_manager::env::{Env, TaskSet};
+//! use steersman_manager::env::{Env, TaskSet};
 //! use std::time::Duration;
 //!
 //! let tasks = TaskSet::new();

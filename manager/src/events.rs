@@ -14,21 +14,21 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # use coxswain_manager::client::{ListQuery, Transport};
-//! # use coxswain_manager::object::{MetaObject, Resource};
+//! # use steersman_manager::client::{ListQuery, Transport};
+//! # use steersman_manager::object::{MetaObject, Resource};
 //! # use futures_util::TryStreamExt as _;
 //! # use k8s_openapi::api::core::v1::{ConfigMap, Event};
 //! # use serde_json::json;
-//! # let tasks = coxswain_manager::env::TaskSet::new();
-//! # let env = coxswain_manager::env::Env::system(&tasks);
-//! # let registry = coxswain_manager::metrics::Registry::new("example");
-//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let tasks = steersman_manager::env::TaskSet::new();
+//! # let env = steersman_manager::env::Env::system(&tasks);
+//! # let registry = steersman_manager::metrics::Registry::new("example");
+//! # let service = steersman_sandbox::Sandbox::builder().start()?.service();
 //! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
 //! # let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "labels": {"app": "web"}}});
 //! # let client = transport.unfenced("events", None);
 //! # let map: MetaObject = client.create(&Resource::of::<ConfigMap>(), "default", map.to_string().into()).await?;
 //! # let list = client.api::<Event>();
-//! use coxswain_manager::events::{EventType, ObjectRef, Recorder};
+//! use steersman_manager::events::{EventType, ObjectRef, Recorder};
 //! use std::time::Duration;
 //!
 //! let recorder = Recorder::start(&env, client, "greeter", "node-1", &registry)?;

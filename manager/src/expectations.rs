@@ -14,14 +14,14 @@
 //! Expectations of a deleted owner are [forgotten](Expectations::forget); a new term starts [empty](Expectations::clear).
 //!
 //! ```
-//! # use coxswain_manager::object::MetaObject;
+//! # use steersman_manager::object::MetaObject;
 //! # let pod: MetaObject = serde_json::from_str(r#"{"metadata": {"namespace": "default", "name": "web-0"}}"#)?;
-//! use coxswain_manager::cache::Delta;
-//! use coxswain_manager::expectations::Expectations;
-//! use coxswain_manager::object::Key;
+//! use steersman_manager::cache::Delta;
+//! use steersman_manager::expectations::Expectations;
+//! use steersman_manager::object::Key;
 //!
 //! let (expectations, owner) = (Expectations::new(), Key::new("default", "web"));
-//! let now = coxswain_manager::env::Clock::system().now();
+//! let now = steersman_manager::env::Clock::system().now();
 //! expectations.expect_creates(&owner, ["web-0".into()], now);
 //! expectations.create_succeeded(&owner, "web-0");
 //! assert!(!expectations.satisfied(&owner, now)); // the next sync waits for the pod

@@ -9,20 +9,20 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # use coxswain_manager::client::Transport;
-//! # use coxswain_manager::object::MetaObject;
+//! # use steersman_manager::client::Transport;
+//! # use steersman_manager::object::MetaObject;
 //! # use k8s_openapi::api::core::v1::ConfigMap;
 //! # use serde_json::json;
-//! # let tasks = coxswain_manager::env::TaskSet::new();
-//! # let env = coxswain_manager::env::Env::system(&tasks);
-//! # let registry = coxswain_manager::metrics::Registry::new("example");
-//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let tasks = steersman_manager::env::TaskSet::new();
+//! # let env = steersman_manager::env::Env::system(&tasks);
+//! # let registry = steersman_manager::metrics::Registry::new("example");
+//! # let service = steersman_sandbox::Sandbox::builder().start()?.service();
 //! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
 //! # let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "labels": {"app": "web"}}});
 //! # let client = transport.unfenced("backup", None);
 //! # let map: MetaObject = client.create(&Resource::of::<ConfigMap>(), "default", map.to_string().into()).await?;
-//! use coxswain_manager::finalizer;
-//! use coxswain_manager::object::Resource;
+//! use steersman_manager::finalizer;
+//! use steersman_manager::object::Resource;
 //!
 //! let maps = Resource::of::<ConfigMap>();
 //! let added = finalizer::add(&client, &maps, &map.metadata, "example.com/backup").await?;
@@ -113,7 +113,7 @@ async fn send(client: &Client, resource: &Resource, meta: &Meta, patch: &Value) 
 mod tests {
     use super::*;
 
-    const OURS: &str = "coxswain.dev/ours";
+    const OURS: &str = "steersman.dev/ours";
 
     fn meta(finalizers: &[&str], deleting: bool) -> Meta {
         let mut json = json!({"name": "a", "uid": "u", "resourceVersion": "7", "finalizers": finalizers});

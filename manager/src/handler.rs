@@ -3,9 +3,9 @@
 //! A handler maps both states of an update: if an object changes its owner, both owners are reconciled.
 //!
 //! ```
-//! use coxswain_manager::cache::Delta;
-//! use coxswain_manager::handler::Handler;
-//! use coxswain_manager::object::{Key, MetaObject, Resource};
+//! use steersman_manager::cache::Delta;
+//! use steersman_manager::handler::Handler;
+//! use steersman_manager::object::{Key, MetaObject, Resource};
 //! use k8s_openapi::api::apps::v1::ReplicaSet;
 //!
 //! let pod: MetaObject = serde_json::from_value(serde_json::json!({"metadata": {

@@ -3,7 +3,7 @@
 //! A check runs on every probe, on the task that serves it, so it must not block. A check that panics has failed.
 //!
 //! ```
-//! use coxswain_manager::health::{Checks, Health, Probes};
+//! use steersman_manager::health::{Checks, Health, Probes};
 //! use std::sync::{Arc, atomic::{AtomicBool, Ordering::Relaxed}};
 //!
 //! let (checks, connected) = (Checks::new(), Arc::new(AtomicBool::new(false)));

@@ -4,7 +4,7 @@
 //! module; `revived!` marks the places in its code.
 //!
 //! ```
-//! use coxswain_manager::incidents::{Incident, is_revived, revive};
+//! use steersman_manager::incidents::{Incident, is_revived, revive};
 //!
 //! revive(Some(Incident::G3));
 //! assert!(is_revived(Incident::G3) && !is_revived(Incident::G4));

@@ -36,13 +36,13 @@
 //! A controller that labels every `ConfigMap`:
 //!
 //! ```
-//! use coxswain_manager::cache::Cache;
-//! use coxswain_manager::client::Patch;
-//! use coxswain_manager::controller::{Action, Builder, ReconcileContext, Options, ReconcileError, Reconciler};
-//! use coxswain_manager::handler::Handler;
-//! use coxswain_manager::manager::Manager;
-//! use coxswain_manager::object::{Key, MetaObject, Resource};
-//! use coxswain_manager::source::Source;
+//! use steersman_manager::cache::Cache;
+//! use steersman_manager::client::Patch;
+//! use steersman_manager::controller::{Action, Builder, ReconcileContext, Options, ReconcileError, Reconciler};
+//! use steersman_manager::handler::Handler;
+//! use steersman_manager::manager::Manager;
+//! use steersman_manager::object::{Key, MetaObject, Resource};
+//! use steersman_manager::source::Source;
 //! use serde_json::json;
 //!
 //! const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
@@ -81,13 +81,13 @@
 //!     Ok(())
 //! }
 //! # // Runs on an API server in the same process.
-//! # use coxswain_manager::{client::Transport, env::{Env, TaskSet}, health::Checks, manager};
+//! # use steersman_manager::{client::Transport, env::{Env, TaskSet}, health::Checks, manager};
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
 //! # let tasks = TaskSet::new();
 //! # let env = Env::system(&tasks);
-//! # let registry = coxswain_manager::metrics::Registry::new("example");
-//! # let sandbox = coxswain_sandbox::Sandbox::builder().start()?;
+//! # let registry = steersman_manager::metrics::Registry::new("example");
+//! # let sandbox = steersman_sandbox::Sandbox::builder().start()?;
 //! # let transport = Transport::from_service(sandbox.service(), "sandbox", "example", &env.clock, &registry)?;
 //! # let admin = transport.unfenced("admin", None);
 //! # let options = manager::Options::new("example");

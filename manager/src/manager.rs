@@ -16,8 +16,8 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # use coxswain_manager::client::Transport;
-//! # use coxswain_manager::controller::{Action, Context, Controller, ReconcileError};
+//! # use steersman_manager::client::Transport;
+//! # use steersman_manager::controller::{Action, Context, Controller, ReconcileError};
 //! # use k8s_openapi::api::core::v1::Namespace;
 //! # let stop = tokio_util::sync::CancellationToken::new();
 //! # let stop_at_first = stop.clone();
@@ -25,12 +25,12 @@
 //! #     stop_at_first.cancel();
 //! #     async { Ok::<_, ReconcileError>(Action::Done) }
 //! # });
-//! # let tasks = coxswain_manager::env::TaskSet::new();
-//! # let env = coxswain_manager::env::Env::system(&tasks);
-//! # let registry = coxswain_manager::metrics::Registry::new("example");
-//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let tasks = steersman_manager::env::TaskSet::new();
+//! # let env = steersman_manager::env::Env::system(&tasks);
+//! # let registry = steersman_manager::metrics::Registry::new("example");
+//! # let service = steersman_sandbox::Sandbox::builder().start()?.service();
 //! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
-//! use coxswain_manager::manager::{Manager, Process};
+//! use steersman_manager::manager::{Manager, Process};
 //!
 //! let instance = Manager::builder("tenants")
 //!     .leader_election("kube-system", "tenants")

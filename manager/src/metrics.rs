@@ -4,7 +4,7 @@
 //! know. All others start with the prefix of the program.
 //!
 //! ```
-//! use coxswain_manager::metrics::Registry;
+//! use steersman_manager::metrics::Registry;
 //! use prometheus::IntCounter;
 //!
 //! let registry = Registry::new("greeter");

@@ -7,7 +7,7 @@
 //! [`projection!`](crate::projection) shows a projection.
 //!
 //! ```
-//! use coxswain_manager::object::{Key, MetaObject, Resource};
+//! use steersman_manager::object::{Key, MetaObject, Resource};
 //! use k8s_openapi::api::apps::v1::Deployment;
 //!
 //! let web: MetaObject = serde_json::from_value(serde_json::json!({

@@ -8,8 +8,8 @@
 //! cache observed it must not adopt.
 //!
 //! ```
-//! use coxswain_manager::object::{Meta, Resource};
-//! use coxswain_manager::owner::{self, Claim};
+//! use steersman_manager::object::{Meta, Resource};
+//! use steersman_manager::owner::{self, Claim};
 //! use k8s_openapi::api::apps::v1::ReplicaSet;
 //! use serde_json::json;
 //!

@@ -1,9 +1,9 @@
 //! Predicates: filters of cache deltas before the handler.
 //!
 //! ```
-//! use coxswain_manager::cache::Delta;
-//! use coxswain_manager::object::{Meta, MetaObject};
-//! use coxswain_manager::predicate::Predicate;
+//! use steersman_manager::cache::Delta;
+//! use steersman_manager::object::{Meta, MetaObject};
+//! use steersman_manager::predicate::Predicate;
 //!
 //! let object = |generation| MetaObject { metadata: Meta { generation, ..Meta::default() } };
 //! let update = |old, new| Delta::Updated { old: object(old).into(), new: object(new).into() };

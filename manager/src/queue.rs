@@ -23,12 +23,12 @@
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
-//! use coxswain_manager::env::{Env, TaskSet};
-//! use coxswain_manager::queue::{Queue, default_limiter};
+//! use steersman_manager::env::{Env, TaskSet};
+//! use steersman_manager::queue::{Queue, default_limiter};
 //!
 //! let tasks = TaskSet::new();
 //! let env = Env::system(&tasks);
-//! let registry = coxswain_manager::metrics::Registry::new("example");
+//! let registry = steersman_manager::metrics::Registry::new("example");
 //! let queue = Queue::named(&env, "pods", &registry, default_limiter())?;
 //!
 //! queue.add("default/web-0");
@@ -44,7 +44,7 @@
 //!     }
 //!     queue.done(&key);
 //! }
-//! # Ok::<_, coxswain_manager::queue::QueueError>(())
+//! # Ok::<_, steersman_manager::queue::QueueError>(())
 //! # })?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```

@@ -4,7 +4,7 @@
 //! nothing; it never selects everything.
 //!
 //! ```
-//! use coxswain_manager::selector::{LabelSelector, Selector, SelectorError};
+//! use steersman_manager::selector::{LabelSelector, Selector, SelectorError};
 //! use serde_json::{from_value, json};
 //!
 //! let selector: LabelSelector = from_value(json!({

@@ -16,16 +16,16 @@
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
-//! use coxswain_manager::env::{Env, TaskSet};
-//! use coxswain_manager::health::{Checks, Health, Probes};
-//! use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Access, Endpoints, Server, Tls};
+//! use steersman_manager::env::{Env, TaskSet};
+//! use steersman_manager::health::{Checks, Health, Probes};
+//! use steersman_manager::serve::{ALWAYS_ALLOW_PATHS, Access, Endpoints, Server, Tls};
 //!
 //! let tasks = TaskSet::new();
 //! let env = Env::system(&tasks);
 //! let checks = Checks::new();
 //! let _registration = checks.add("caches", Probes::READYZ, || Health::Failed("pods are not synced".to_owned()));
 //! let access = Access::new(ALWAYS_ALLOW_PATHS)?;
-//! let endpoints = Endpoints::new(&checks, coxswain_manager::metrics::Registry::new("example"), access, &env.clock)?;
+//! let endpoints = Endpoints::new(&checks, steersman_manager::metrics::Registry::new("example"), access, &env.clock)?;
 //! let server = Server::bind("127.0.0.1:0".parse()?, Tls::self_signed([])?).await?;
 //! println!("https://{}/readyz", server.address());
 //! server.serve(env, endpoints, async { /* until a signal */ }).await;

@@ -6,7 +6,7 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use coxswain_manager::signals::Signals;
+//! use steersman_manager::signals::Signals;
 //! use tokio_util::sync::CancellationToken;
 //!
 //! let (signals, stop) = (Signals::install()?, CancellationToken::new());

@@ -3,9 +3,9 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # use coxswain_manager::client::Transport;
-//! # use coxswain_manager::controller::{Action, ReconcileContext, ReconcileError, Reconciler};
-//! # use coxswain_manager::{handler::Handler, health::Checks, manager::{self, Manager}, object::{Key, Resource}};
+//! # use steersman_manager::client::Transport;
+//! # use steersman_manager::controller::{Action, ReconcileContext, ReconcileError, Reconciler};
+//! # use steersman_manager::{handler::Handler, health::Checks, manager::{self, Manager}, object::{Key, Resource}};
 //! # use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
 //! # struct StopAt(Key, tokio_util::sync::CancellationToken);
 //! # impl Reconciler for StopAt {
@@ -15,18 +15,18 @@
 //! #         Ok(Action::Done)
 //! #     }
 //! # }
-//! # let tasks = coxswain_manager::env::TaskSet::new();
-//! # let env = coxswain_manager::env::Env::system(&tasks);
-//! # let registry = coxswain_manager::metrics::Registry::new("example");
-//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let tasks = steersman_manager::env::TaskSet::new();
+//! # let env = steersman_manager::env::Env::system(&tasks);
+//! # let registry = steersman_manager::metrics::Registry::new("example");
+//! # let service = steersman_sandbox::Sandbox::builder().start()?.service();
 //! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
 //! # let stop = tokio_util::sync::CancellationToken::new();
 //! # let reconciler = StopAt(Key::new("default", "web"), stop.clone());
 //! # let options = manager::Options::new("example");
 //! # let mut manager = Manager::new(&env, &registry, &Checks::new(), transport, options)?;
-//! use coxswain_manager::controller::{Builder, Options};
-//! use coxswain_manager::predicate::Predicate;
-//! use coxswain_manager::source::{Source, Trigger};
+//! use steersman_manager::controller::{Builder, Options};
+//! use steersman_manager::predicate::Predicate;
+//! use steersman_manager::source::{Source, Trigger};
 //!
 //! let pods = Source::new(manager.caches().of_kind::<Pod>(), Handler::for_owner(Resource::of::<ReplicaSet>()));
 //! let trigger = Trigger::new();

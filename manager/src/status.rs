@@ -10,18 +10,18 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # use coxswain_manager::{client::Transport, health::Checks, manager::{Manager, Options}};
-//! # use coxswain_manager::serve::{Access, Endpoints};
+//! # use steersman_manager::{client::Transport, health::Checks, manager::{Manager, Options}};
+//! # use steersman_manager::serve::{Access, Endpoints};
 //! # use std::future::ready;
-//! # let tasks = coxswain_manager::env::TaskSet::new();
-//! # let env = coxswain_manager::env::Env::system(&tasks);
-//! # let registry = coxswain_manager::metrics::Registry::new("example");
-//! # let service = coxswain_sandbox::Sandbox::builder().start()?.service();
+//! # let tasks = steersman_manager::env::TaskSet::new();
+//! # let env = steersman_manager::env::Env::system(&tasks);
+//! # let registry = steersman_manager::metrics::Registry::new("example");
+//! # let service = steersman_sandbox::Sandbox::builder().start()?.service();
 //! # let transport = Transport::from_service(service, "sandbox", "example", &env.clock, &registry)?;
 //! # let checks = Checks::new();
 //! # let manager = Manager::new(&env, &registry, &checks, transport, Options::new("greeter"))?;
 //! # let endpoints = Endpoints::new(&checks, registry, Access::new([PAGE_PATH])?, &env.clock)?;
-//! use coxswain_manager::status::{PAGE_PATH, STATUS_PATH, page};
+//! use steersman_manager::status::{PAGE_PATH, STATUS_PATH, page};
 //!
 //! let status = manager.status("v1.2.0");
 //! assert_eq!(status.answer().headers()["content-type"], "application/json");

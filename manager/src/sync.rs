@@ -3,7 +3,7 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use coxswain_manager::sync::watch;
+//! use steersman_manager::sync::watch;
 //!
 //! let (replicas, mut observer) = watch::channel(1);
 //! replicas.send_replace(3);

@@ -1,7 +1,7 @@
 //! Timestamps as the API writes them: whole seconds, UTC.
 //!
 //! ```
-//! use coxswain_manager::time::{rfc3339, whole_seconds};
+//! use steersman_manager::time::{rfc3339, whole_seconds};
 //!
 //! let now: jiff::Timestamp = "2026-02-03T04:05:06.789Z".parse()?;
 //! assert_eq!(rfc3339(now), "2026-02-03T04:05:06Z");

@@ -16,9 +16,9 @@
 //! [`current`], as this one below a root:
 //!
 //! ```
-//! # let tasks = coxswain_manager::env::TaskSet::new();
-//! # let env = coxswain_manager::env::Env::system(&tasks);
-//! use coxswain_manager::trace::{SpanKind, Tracer};
+//! # let tasks = steersman_manager::env::TaskSet::new();
+//! # let env = steersman_manager::env::Env::system(&tasks);
+//! use steersman_manager::trace::{SpanKind, Tracer};
 //! use prometheus::IntCounter;
 //!
 //! let dropped = IntCounter::new("backup_spans_dropped_total", "Number of spans that were not exported.")?;

@@ -21,8 +21,8 @@
 //! that waits, or that treats operations differently, implements a trait.
 //!
 //! ```
-//! use coxswain_manager::client::Cause;
-//! use coxswain_manager::webhook::{AdmissionRequest, Denial, Hooks, Validator};
+//! use steersman_manager::client::Cause;
+//! use steersman_manager::webhook::{AdmissionRequest, Denial, Hooks, Validator};
 //! use k8s_openapi::api::core::v1::{ConfigMap, Service};
 //!
 //! struct ImmutableMaps;
@@ -73,7 +73,7 @@
 //! One version of a custom resource is the hub. The others convert to and from it.
 //!
 //! ```
-//! use coxswain_manager::webhook::{Conversion, ConversionError, Convertible, Hooks};
+//! use steersman_manager::webhook::{Conversion, ConversionError, Convertible, Hooks};
 //! use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 //! use serde::{Deserialize, Serialize};
 //! # macro_rules! custom_resource {

@@ -28,13 +28,13 @@ use std::time::Duration;
 
 use checker::{BUILT_IN, Checker, LeaseRules, Rules};
 use coverage::Coverage;
-use coxswain_config::{Config, Parsed};
-use coxswain_controllers::api::{self, crd};
-use coxswain_sandbox::{InternalController, Sandbox};
 use jiff::Timestamp;
 use network::{Counts, Network, Options};
 use record::Violation;
 use schedule::Schedule;
+use steersman_config::{Config, Parsed};
+use steersman_controllers::api::{self, crd};
+use steersman_sandbox::{InternalController, Sandbox};
 use user::User;
 
 /// The wall time at the start of a run.
@@ -115,7 +115,7 @@ fn parse(controllers: &str, several: bool) -> Config {
         format!("--leader-elect-renew-deadline={renew_deadline}"),
         format!("--leader-elect-retry-period={retry_period}"),
     ];
-    match coxswain_config::parse(arguments.map(Into::into), &coxswain::known()) {
+    match steersman_config::parse(arguments.map(Into::into), &steersman::known()) {
         Ok(Parsed::Run(config)) => *config,
         Ok(_) => unreachable!("the arguments run a manager"),
         Err(error) => unreachable!("{error}"),
@@ -130,7 +130,7 @@ fn started(controllers: &str) -> &'static (Sandbox, Checker) {
     STARTED[usize::from(applies)].get_or_init(|| {
         let serves = |group: &str, resource: &str| SERVED.contains(&(group, resource));
         let sandbox = Sandbox::builder()
-            .env(coxswain_sandbox::Env::starting_at(START, 0))
+            .env(steersman_sandbox::Env::starting_at(START, 0))
             .crds(crd::yaml::documents(&api::crds()))
             .journal(true)
             .managed_fields(applies)
@@ -246,7 +246,7 @@ async fn drive(
     let Some(first) = schedules.first() else { return };
     let (sandbox, checker) = started(first.scenario.controllers);
     let network = Network::new(Options {
-        sandbox: sandbox.fork_in(coxswain_sandbox::Env::starting_at(START, first.seed)),
+        sandbox: sandbox.fork_in(steersman_sandbox::Env::starting_at(START, first.seed)),
         servers: 2,
         checker: checker.clone(),
         trace,

@@ -15,12 +15,12 @@ mod user;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use coxswain_controllers::api;
-use coxswain_harness::endpoint::{self, ClientError};
-use coxswain_harness::real::{self, KUBECONFIG};
-use coxswain_harness::{Api, cluster::StartError, fixtures, time};
-use coxswain_manager::env::{TaskSet, Tasks};
 use serde_json::json;
+use steersman_controllers::api;
+use steersman_harness::endpoint::{self, ClientError};
+use steersman_harness::real::{self, KUBECONFIG};
+use steersman_harness::{Api, cluster::StartError, fixtures, time};
+use steersman_manager::env::{TaskSet, Tasks};
 use tokio::sync::mpsc;
 
 use crate::simulation::random::Random;
@@ -113,7 +113,7 @@ struct Soak {
 
 /// Runs rounds, and prints a line for each one. All processes end with the returned future, also if it is dropped.
 pub async fn run(options: &Options) -> Result<Outcome, SoakError> {
-    let dir = tempfile::Builder::new().prefix("coxswain-soak-").tempdir()?;
+    let dir = tempfile::Builder::new().prefix("steersman-soak-").tempdir()?;
     let servers = real::start_with(&options.assets, &dir, &["--storage-media-type=application/json"]).await?;
     let kubeconfig = dir.path().join(KUBECONFIG);
     let api = Api::new(endpoint::client(&kubeconfig).await?);

@@ -1,4 +1,4 @@
-//! Prints what the sandbox can do: `cargo bench -p coxswain-sandbox`.
+//! Prints what the sandbox can do: `cargo bench -p steersman-sandbox`.
 //!
 //! 50,000 small objects are written, listed, watched and counted, through the API service and without a socket. Times depend on
 //! the machine; compare them between two versions on one machine, not between machines.
@@ -6,10 +6,10 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use coxswain_sandbox::{ApiService, Limits, Sandbox};
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
+use steersman_sandbox::{ApiService, Limits, Sandbox};
 use tower_service::Service as _;
 
 const OBJECTS: u32 = 50_000;

@@ -1,14 +1,14 @@
 //! A controller on a `kube::Client`, tested without a cluster: it must label every `ConfigMap`, although the answer to its
 //! first write is lost and its first watch ends early.
 //!
-//! `cargo run -p coxswain-sandbox --example controller`
+//! `cargo run -p steersman-sandbox --example controller`
 
-use coxswain_sandbox::Sandbox;
-use coxswain_sandbox::faults::{Cut, Faults, Matcher};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::json;
+use steersman_sandbox::Sandbox;
+use steersman_sandbox::faults::{Cut, Faults, Matcher};
 
 /// The controller under test: labels every config map until an error.
 async fn run(maps: &Api<ConfigMap>) -> Result<(), kube::Error> {

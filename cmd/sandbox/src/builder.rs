@@ -53,13 +53,13 @@ impl Default for Options {
 /// A sandbox that has not started.
 ///
 /// ```
-/// use coxswain_sandbox::Sandbox;
+/// use steersman_sandbox::Sandbox;
 ///
 /// let sandbox = Sandbox::builder()
 ///     .seed(7)
 ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")
 ///     .start()?;
-/// # Ok::<_, coxswain_sandbox::StartError>(())
+/// # Ok::<_, steersman_sandbox::StartError>(())
 /// ```
 #[derive(Default)]
 #[must_use = "a builder does nothing until `start`"]
@@ -175,12 +175,12 @@ impl Builder {
     /// of any kind, and custom resources are always served. Default: all resources.
     ///
     /// ```
-    /// use coxswain_sandbox::Sandbox;
+    /// use steersman_sandbox::Sandbox;
     ///
     /// let sandbox = Sandbox::builder()
     ///     .serve_only(|group, resource| matches!((group, resource), ("", "pods") | ("apps", _)))
     ///     .start()?;
-    /// # Ok::<_, coxswain_sandbox::StartError>(())
+    /// # Ok::<_, steersman_sandbox::StartError>(())
     /// ```
     pub fn serve_only(mut self, serves: impl Fn(&str, &str) -> bool + Send + Sync + 'static) -> Self {
         self.serves = Some(Box::new(serves));

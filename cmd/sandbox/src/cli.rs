@@ -13,7 +13,7 @@ use crate::{Authorization, KubeconfigError, KubeconfigFile, Sandbox, ServeError,
 ///
 /// All objects are in memory and are lost when the process ends. Pods do not run.
 #[derive(Debug, Parser)]
-#[command(name = "coxswain-sandbox", version)]
+#[command(name = "steersman-sandbox", version)]
 pub struct Args {
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]

@@ -7,7 +7,7 @@
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
-//! use coxswain_sandbox::Sandbox;
+//! use steersman_sandbox::Sandbox;
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use kube::api::{Api, PostParams};
 //!

@@ -1,15 +1,15 @@
-//! `coxswain-sandbox`: a Kubernetes API in one process.
+//! `steersman-sandbox`: a Kubernetes API in one process.
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use coxswain_sandbox::cli::Args;
+use steersman_sandbox::cli::Args;
 
 fn main() -> ExitCode {
     match Args::parse().run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("coxswain-sandbox: {error}");
+            eprintln!("steersman-sandbox: {error}");
             ExitCode::FAILURE
         }
     }

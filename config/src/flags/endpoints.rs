@@ -121,7 +121,7 @@ pub(crate) struct WebhookFlags {
         long,
         id = "webhook.service",
         value_name = "NAMESPACE/NAME",
-        default_value = "kube-system/coxswain-webhook"
+        default_value = "kube-system/steersman-webhook"
     )]
     pub(crate) webhook_service: String,
     /// Directory with `tls.crt` and `tls.key` for the webhooks, reloaded when they change; replaces the issued certificate

@@ -129,7 +129,7 @@ pub(crate) struct ElectionFlags {
         long,
         id = "leaderElection.resourceName",
         value_name = "NAME",
-        default_value = "coxswain"
+        default_value = "steersman"
     )]
     pub(crate) leader_elect_resource_name: String,
     /// Namespace of the Lease

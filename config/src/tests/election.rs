@@ -83,7 +83,7 @@ fn lock_is_a_lease_with_a_valid_name() {
     );
     assert_eq!(
         error(&["--leader-elect-resource-name=../x"]),
-        "--leader-elect-resource-name must be the name of a Lease, as in `coxswain`, not \"../x\""
+        "--leader-elect-resource-name must be the name of a Lease, as in `steersman`, not \"../x\""
     );
     assert_eq!(
         error(&["--leader-elect-resource-namespace="]),

@@ -13,7 +13,7 @@ use crate::flags::{command, is_field};
 use crate::kind::Kind;
 use crate::{Config, Parsed, parse};
 
-const HEADER: &str = "apiVersion: config.coxswain.dev/v1alpha1\nkind: ControllerManagerConfiguration\n";
+const HEADER: &str = "apiVersion: config.steersman.dev/v1alpha1\nkind: ControllerManagerConfiguration\n";
 
 /// A file that is removed with the value.
 struct TempFile(std::path::PathBuf);
@@ -22,7 +22,7 @@ impl TempFile {
     fn new(bytes: &[u8]) -> Self {
         static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let name = format!("coxswain-config-{}-{count}.yaml", std::process::id());
+        let name = format!("steersman-config-{}-{count}.yaml", std::process::id());
         let path = std::env::temp_dir().join(name);
         let mut file = std::fs::File::create(&path).expect("a file");
         file.write_all(bytes).expect("space");
@@ -187,7 +187,7 @@ fn defaults_equal_an_empty_file() {
         assert_eq!(with(fields, &[]), default, "{fields}");
     }
     // JSON is YAML.
-    let json = br#"{"apiVersion": "config.coxswain.dev/v1alpha1",
+    let json = br#"{"apiVersion": "config.steersman.dev/v1alpha1",
 	"kind": "ControllerManagerConfiguration", "logging": {"verbosity": 3}}"#;
     let Ok(Parsed::Run(config)) = try_with(json, &[]) else {
         panic!("JSON is accepted");
@@ -321,7 +321,7 @@ fn invalid_files_are_rejected_with_the_field() {
         ),
         (
             "generic: {controllers: [foo]}",
-            "generic.controllers: \"foo\" is not in the list of known controllers; see `coxswain --help`",
+            "generic.controllers: \"foo\" is not in the list of known controllers; see `steersman --help`",
         ),
         (
             "generic: {namespaces: []}",
@@ -369,12 +369,12 @@ fn unreadable_files_are_rejected() {
     assert!(rejected(b"a: [").starts_with("FILE: line "));
     assert_eq!(
         rejected(b"apiVersion: v1\nkind: Pod"),
-        "FILE: [apiVersion must be \"config.coxswain.dev/v1alpha1\", not \"v1\", kind must be \
+        "FILE: [apiVersion must be \"config.steersman.dev/v1alpha1\", not \"v1\", kind must be \
          \"ControllerManagerConfiguration\", not \"Pod\"]"
     );
     assert_eq!(
         rejected(b"logging: {verbosity: 1}"),
-        "FILE: [apiVersion is missing, it must be \"config.coxswain.dev/v1alpha1\", kind is missing, it must be \
+        "FILE: [apiVersion is missing, it must be \"config.steersman.dev/v1alpha1\", kind is missing, it must be \
          \"ControllerManagerConfiguration\"]"
     );
     let error = |path: &str| super::error(&[&format!("--config={path}")]);

@@ -89,15 +89,15 @@ fn completion_and_manual_contain_every_flag() {
         assert!(script.contains("VersionTLS13") && script.contains("completion"));
     }
     assert!(
-        page.contains("\\fBcoxswain completion\\fR bash|zsh|fish\n"),
+        page.contains("\\fBsteersman completion\\fR bash|zsh|fish\n"),
         "{page}"
     );
 }
 
 #[test]
 fn completion_of_an_unknown_shell_is_rejected() {
-    let sentence = "`coxswain completion` needs one of bash, zsh, fish, not ";
-    let help = "; see `coxswain completion --help`";
+    let sentence = "`steersman completion` needs one of bash, zsh, fish, not ";
+    let help = "; see `steersman completion --help`";
     assert_eq!(error(&["completion"]), format!("{sentence}\"\"{help}"));
     assert_eq!(
         error(&["completion", "tcsh"]),
@@ -105,9 +105,9 @@ fn completion_of_an_unknown_shell_is_rejected() {
     );
     assert_eq!(
         error(&["completion", "bash", "zsh"]),
-        "unexpected argument \"zsh\": `coxswain completion` takes no further arguments; see `coxswain completion --help`"
+        "unexpected argument \"zsh\": `steersman completion` takes no further arguments; see `steersman completion --help`"
     );
-    assert!(print(&["completion", "--help"]).contains("source <(coxswain completion bash)"));
+    assert!(print(&["completion", "--help"]).contains("source <(steersman completion bash)"));
 }
 
 #[test]

@@ -109,28 +109,28 @@ fn parse_errors_are_one_sentence() {
         ),
         (
             &["--zzz=1"],
-            "unknown flag --zzz; `coxswain --help` lists all flags",
+            "unknown flag --zzz; `steersman --help` lists all flags",
         ),
-        (&["-x"], "unknown flag -x; `coxswain --help` lists all flags"),
+        (&["-x"], "unknown flag -x; `steersman --help` lists all flags"),
         (
             &["--no-leader-elect"],
             "unknown flag --no-leader-elect; did you mean --leader-elect?",
         ),
         (
             &["run"],
-            "unexpected argument \"run\": expected flags, or a subcommand as the first argument; see `coxswain --help`",
+            "unexpected argument \"run\": expected flags, or a subcommand as the first argument; see `steersman --help`",
         ),
         (
             &["a\nb"],
-            "unexpected argument \"a\\nb\": expected flags, or a subcommand as the first argument; see `coxswain --help`",
+            "unexpected argument \"a\\nb\": expected flags, or a subcommand as the first argument; see `steersman --help`",
         ),
         (
             &["-v2", "crds"],
-            "unexpected argument \"crds\": expected flags, or a subcommand as the first argument; see `coxswain --help`",
+            "unexpected argument \"crds\": expected flags, or a subcommand as the first argument; see `steersman --help`",
         ),
         (
             &["crds", "--sandbox"],
-            "unexpected argument \"--sandbox\": `coxswain crds` takes no further arguments; see `coxswain crds --help`",
+            "unexpected argument \"--sandbox\": `steersman crds` takes no further arguments; see `steersman crds --help`",
         ),
         (
             &["--kubeconfig"],
@@ -203,7 +203,7 @@ fn path_need_not_be_utf8() {
 fn help_and_version_are_printed() {
     assert_eq!(
         print(&["--version"]),
-        format!("Coxswain v{}\n", env!("CARGO_PKG_VERSION"))
+        format!("Steersman v{}\n", env!("CARGO_PKG_VERSION"))
     );
     let help = print(&["--help"]);
     assert_eq!(print(&["-h"]), help);
@@ -217,9 +217,9 @@ fn subcommand_is_the_first_argument_and_has_its_own_help() {
     assert_eq!(parse_all(&["crds"]), Ok(Parsed::Crds));
     let help = print(&["crds", "--help"]);
     assert_eq!(print(&["crds", "-h"]), help);
-    assert!(help.contains("coxswain crds | kubectl apply -f -"), "{help}");
+    assert!(help.contains("steersman crds | kubectl apply -f -"), "{help}");
     assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
-    assert!(print(&["--help"]).contains("\n  coxswain crds\n"));
+    assert!(print(&["--help"]).contains("\n  steersman crds\n"));
 }
 
 proptest! {

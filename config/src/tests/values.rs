@@ -38,7 +38,7 @@ fn defaults_are_those_of_kube_controller_manager() {
             lease_duration: Duration::from_secs(15),
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
-            resource_name: "coxswain".to_owned(),
+            resource_name: "steersman".to_owned(),
             resource_namespace: "kube-system".to_owned(),
         },
         serving: Serving {
@@ -417,12 +417,12 @@ fn invalid_values_are_reported_with_the_valid_ones() {
         ),
         (
             &["--controllers=*,foo"],
-            "--controllers: \"foo\" is not in the list of known controllers; see `coxswain --help`",
+            "--controllers: \"foo\" is not in the list of known controllers; see `steersman --help`",
         ),
         (
             &["--controllers=-foo,bar", "--secure-port=-1"],
-            "[--controllers: \"foo\" is not in the list of known controllers; see `coxswain --help`, \
-             --controllers: \"bar\" is not in the list of known controllers; see `coxswain --help`, \
+            "[--controllers: \"foo\" is not in the list of known controllers; see `steersman --help`, \
+             --controllers: \"bar\" is not in the list of known controllers; see `steersman --help`, \
              --secure-port must be from 0 to 65535, not -1]",
         ),
     ] {
@@ -441,7 +441,7 @@ fn webhooks_are_disabled_without_a_port() {
         certificate(&["--webhook-port=9443"]),
         WebhookCertificate::Service {
             namespace: "kube-system".to_owned(),
-            name: "coxswain-webhook".to_owned(),
+            name: "steersman-webhook".to_owned(),
         }
     );
     assert_eq!(
@@ -465,7 +465,7 @@ fn webhooks_are_disabled_without_a_port() {
             error(&["--webhook-port=1", &format!("--webhook-service={service}")]),
             format!(
                 "--webhook-service must be the namespace and the name of a Service, as in \
-                 `kube-system/coxswain-webhook`, not {service:?}"
+                 `kube-system/steersman-webhook`, not {service:?}"
             )
         );
     }

@@ -89,7 +89,7 @@ impl Validator<'_> {
         self.require(
             valid,
             "webhook.service",
-            "the namespace and the name of a Service, as in `kube-system/coxswain-webhook`",
+            "the namespace and the name of a Service, as in `kube-system/steersman-webhook`",
             format_args!("{service:?}"),
         );
         let certificate = cert_dir.map_or_else(

@@ -12,7 +12,7 @@ use crate::selector::{KnownController, Selector};
 use crate::syntax;
 
 /// Longest duration of a write without a resourceVersion, which must not overlap with the next term. The same bound is in
-/// coxswain-manager.
+/// steersman-manager.
 const UNCONDITIONAL_WRITE_MAX: Duration = Duration::from_secs(3);
 
 impl Validator<'_> {
@@ -197,7 +197,7 @@ impl Validator<'_> {
                 format_args!("{lock:?}"),
             );
             let valid = syntax::is_subdomain(&resource_name);
-            let allowed = "the name of a Lease, as in `coxswain`";
+            let allowed = "the name of a Lease, as in `steersman`";
             self.require(
                 valid,
                 "leaderElection.resourceName",

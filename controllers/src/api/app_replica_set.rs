@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::object::Resource;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde_json::Value;
+use steersman_manager::object::Resource;
 
 use super::crd::{Column, CustomKind};
 use super::{GROUP, VERSION};

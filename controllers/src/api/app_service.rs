@@ -10,11 +10,11 @@ pub use schema::{DeletionPolicy, Protocol};
 
 use std::fmt;
 
-use coxswain_manager::conditions::Condition;
-use coxswain_manager::object::decode::null_is_default;
-use coxswain_manager::object::{Interner, Meta, Object, Resource, Text};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use steersman_manager::conditions::Condition;
+use steersman_manager::object::decode::null_is_default;
+use steersman_manager::object::{Interner, Meta, Object, Resource, Text};
 
 use super::{GROUP, VERSION};
 use crate::support::pod_template::Canonical;

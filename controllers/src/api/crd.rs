@@ -21,9 +21,9 @@ pub mod schema;
 mod upstream;
 pub mod yaml;
 
-use coxswain_manager::object::Resource;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
+use steersman_manager::object::Resource;
 
 use super::CATEGORY;
 

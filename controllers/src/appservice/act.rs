@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::client::{ClientError, Patch};
-use coxswain_manager::object::{Meta, Resource};
 use serde_json::Value;
+use steersman_manager::client::{ClientError, Patch};
+use steersman_manager::object::{Meta, Resource};
 
 use super::child::Child;
 use super::deletion_policy::{self, FINALIZER};

@@ -1,9 +1,9 @@
 //! Children of an `AppService` as the controller reads them: a Deployment and a Service.
 
-use coxswain_manager::object::decode::null_is_default;
-use coxswain_manager::object::{Meta, Object, Resource, StringMap};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use steersman_manager::object::decode::null_is_default;
+use steersman_manager::object::{Meta, Object, Resource, StringMap};
 
 use super::history::WriteTarget;
 use super::ownership::{ADOPT_BY_ANNOTATION, MADE_AS_ANNOTATION};

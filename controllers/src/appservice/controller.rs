@@ -1,15 +1,15 @@
 //! Construction of the controller: its caches, sources and event handlers.
 
-use coxswain_manager::cache::{Cache, Caches, Delta};
-use coxswain_manager::client::Reader;
-use coxswain_manager::controller::{self, Builder, ControllerError, QueueController};
-use coxswain_manager::env::Env;
-use coxswain_manager::events::Recorder;
-use coxswain_manager::handler::Handler;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Meta, Text, Uid};
-use coxswain_manager::predicate::Predicate;
-use coxswain_manager::source::Source;
+use steersman_manager::cache::{Cache, Caches, Delta};
+use steersman_manager::client::Reader;
+use steersman_manager::controller::{self, Builder, ControllerError, QueueController};
+use steersman_manager::env::Env;
+use steersman_manager::events::Recorder;
+use steersman_manager::handler::Handler;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Meta, Text, Uid};
+use steersman_manager::predicate::Predicate;
+use steersman_manager::source::Source;
 
 use super::child::Service;
 use super::ownership::{ADOPT_BY_ANNOTATION, MADE_AS_ANNOTATION, UID_LABEL};

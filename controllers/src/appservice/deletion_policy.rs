@@ -9,10 +9,10 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::finalizer;
-use coxswain_manager::object::{Meta, Resource, Uid};
-use coxswain_manager::owner::{adopt_patch, release_patch};
 use serde_json::Value;
+use steersman_manager::finalizer;
+use steersman_manager::object::{Meta, Resource, Uid};
+use steersman_manager::owner::{adopt_patch, release_patch};
 
 use crate::api::app_service::{APP_SERVICES, AppService, DeletionPolicy};
 

@@ -1,9 +1,9 @@
 //! The desired state of the children of an `AppService`: a Deployment, and a Service if the spec has ports. The controller
 //! applies these fields and no others.
 
-use coxswain_manager::object::{StringMap, Text};
-use coxswain_manager::owner::controller_ref;
 use serde_json::{Map, Value, json};
+use steersman_manager::object::{StringMap, Text};
+use steersman_manager::owner::controller_ref;
 
 use super::ownership::{MADE_AS_ANNOTATION, UID_LABEL};
 use crate::api::app_service::{APP_SERVICES, AppService, DeletionPolicy, Port, Protocol};
@@ -37,7 +37,7 @@ pub fn pod_labels(app: &AppService) -> Vec<(&'static str, Text)> {
 pub fn service_selector(app: &AppService) -> Vec<(&'static str, Text)> {
     vec![
         (INSTANCE, app.metadata.name.clone()),
-        (MANAGED_BY, "coxswain".into()),
+        (MANAGED_BY, "steersman".into()),
     ]
 }
 
@@ -186,7 +186,7 @@ mod tests {
     fn minimal_spec_creates_a_deployment() {
         let app = app(&json!({"deploymentName": "web", "image": "nginx", "replicas": 2}));
         let pods = json!({"app.kubernetes.io/name": "web", "app.kubernetes.io/instance": "shop",
-                          "app.kubernetes.io/managed-by": "coxswain"});
+                          "app.kubernetes.io/managed-by": "steersman"});
         let mut labels = pods.clone();
         labels["appcontroller.k8s.io/appservice-uid"] = json!("u");
         let expected = json!({
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(service(&app), None);
         assert_eq!(
             selector_text(&app),
-            "app.kubernetes.io/instance=shop,app.kubernetes.io/managed-by=coxswain,app.kubernetes.io/name=web"
+            "app.kubernetes.io/instance=shop,app.kubernetes.io/managed-by=steersman,app.kubernetes.io/name=web"
         );
     }
 
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(service["spec"]["ports"], ports);
         assert_eq!(service["metadata"]["name"], "shop");
         let selector =
-            json!({"app.kubernetes.io/instance": "shop", "app.kubernetes.io/managed-by": "coxswain"});
+            json!({"app.kubernetes.io/instance": "shop", "app.kubernetes.io/managed-by": "steersman"});
         assert_eq!(
             service["spec"]["selector"], selector,
             "it also matches pods of a previous Deployment"

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use coxswain_manager::object::Meta;
 use serde_json::Value;
+use steersman_manager::object::Meta;
 use tokio::time::Instant;
 
 use crate::support::pod_template::Canonical;
@@ -92,9 +92,9 @@ fn hash(content: &Value) -> Hash {
 mod tests {
     use super::*;
 
-    use coxswain_manager::env::Clock;
     use jiff::Timestamp;
     use serde_json::json;
+    use steersman_manager::env::Clock;
 
     #[test]
     fn repeated_write_of_the_same_content_is_delayed() {

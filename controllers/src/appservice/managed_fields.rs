@@ -18,7 +18,7 @@ use crate::support::annotations::REVISION;
 pub const FIELD_MANAGER: &str = "appservice-controller";
 
 /// Field manager of builds before server-side apply. Other controllers of the process still use it.
-const LEGACY_FIELD_MANAGER: &str = "coxswain";
+const LEGACY_FIELD_MANAGER: &str = "steersman";
 
 /// Returns the managedFields that `live` needs before `desired` is applied to it, if they differ.
 pub(super) fn upgrade(live: &Value, desired: &Value) -> Option<Value> {
@@ -118,9 +118,9 @@ mod tests {
         let labels = json!({"f:appcontroller.k8s.io/appservice-uid": {}});
         let annotations = json!({"f:deployment.kubernetes.io/revision": {}});
         let fields = json!({"f:metadata": {"f:labels": labels, "f:annotations": annotations}});
-        let legacy = entry("coxswain", "Update", &fields);
+        let legacy = entry("steersman", "Update", &fields);
         let revision = json!({"f:metadata": {"f:annotations": annotations}});
-        let controller = entry("coxswain", "Update", &revision);
+        let controller = entry("steersman", "Update", &revision);
         let desired = json!({"spec": {"replicas": 2}});
         let left = json!({"f:metadata": {"f:labels": labels, "f:annotations": {}}});
         let applied = entry(FIELD_MANAGER, "Apply", &left);

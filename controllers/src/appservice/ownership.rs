@@ -8,7 +8,7 @@
 //! the orphaned children of an `AppService` that was deleted and created again. The annotation is on the object, not on the
 //! `AppService`: adoption requires permission to change the object.
 
-use coxswain_manager::object::{Meta, StringMap, Uid};
+use steersman_manager::object::{Meta, StringMap, Uid};
 
 use crate::api::app_service::APP_SERVICES;
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::{Cache, Caches, Index, Lookup};
-use coxswain_manager::client::Patch;
-use coxswain_manager::controller::{Action, ReconcileContext, ReconcileError, Reconciler};
-use coxswain_manager::events::{EventType, Recorder};
-use coxswain_manager::object::{Key, Meta, Resource, Uid};
+use steersman_manager::cache::{Cache, Caches, Index, Lookup};
+use steersman_manager::client::Patch;
+use steersman_manager::controller::{Action, ReconcileContext, ReconcileError, Reconciler};
+use steersman_manager::events::{EventType, Recorder};
+use steersman_manager::object::{Key, Meta, Resource, Uid};
 
 use super::act::{Outcome, act};
 use super::child::Service;

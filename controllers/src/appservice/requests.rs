@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use coxswain_manager::cache::Caches;
-use coxswain_manager::client::{Client, ClientError, ListQuery, Patch};
-use coxswain_manager::controller::ReconcileError;
-use coxswain_manager::env::Env;
-use coxswain_manager::events::{EventType, ObjectRef, Recorder};
-use coxswain_manager::finalizer;
-use coxswain_manager::object::{Key, Meta, MetaObject, Resource};
 use serde_json::{Value, json};
+use steersman_manager::cache::Caches;
+use steersman_manager::client::{Client, ClientError, ListQuery, Patch};
+use steersman_manager::controller::ReconcileError;
+use steersman_manager::env::Env;
+use steersman_manager::events::{EventType, ObjectRef, Recorder};
+use steersman_manager::finalizer;
+use steersman_manager::object::{Key, Meta, MetaObject, Resource};
 
 use super::child::Child;
 use super::deletion_policy::FINALIZER;

@@ -11,10 +11,10 @@
 
 use std::sync::Arc;
 
-use coxswain_manager::conditions::{self, Condition, Status as Truth};
-use coxswain_manager::object::Meta;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use steersman_manager::conditions::{self, Condition, Status as Truth};
+use steersman_manager::object::Meta;
 
 use super::desired;
 use crate::api::app_service::{AppService, Status};

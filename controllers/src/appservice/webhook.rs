@@ -6,11 +6,11 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use coxswain_manager::cache::{Caches, Lookup};
-use coxswain_manager::client::Cause;
-use coxswain_manager::object::Key;
-use coxswain_manager::webhook::{AdmissionRequest, Denial, Hooks, Operation};
 use serde_json::Value;
+use steersman_manager::cache::{Caches, Lookup};
+use steersman_manager::client::Cause;
+use steersman_manager::object::Key;
+use steersman_manager::webhook::{AdmissionRequest, Denial, Hooks, Operation};
 
 use crate::api::app_service::validation::{self, FieldError};
 use crate::api::app_service::{APP_SERVICES, AppService};

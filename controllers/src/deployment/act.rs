@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::{Caches, PendingWrites};
-use coxswain_manager::client::{Client, ClientError, Patch};
-use coxswain_manager::controller::ReconcileError;
-use coxswain_manager::env::Env;
-use coxswain_manager::events::{EventType, ObjectRef, Recorder};
-use coxswain_manager::object::{Key, Meta, MetaObject, Resource, Text};
-use coxswain_manager::owner::{adopt_patch, release_patch};
 use serde_json::{Value, json};
+use steersman_manager::cache::{Caches, PendingWrites};
+use steersman_manager::client::{Client, ClientError, Patch};
+use steersman_manager::controller::ReconcileError;
+use steersman_manager::env::Env;
+use steersman_manager::events::{EventType, ObjectRef, Recorder};
+use steersman_manager::object::{Key, Meta, MetaObject, Resource, Text};
+use steersman_manager::owner::{adopt_patch, release_patch};
 
 use super::new_replica_set::NewReplicaSet;
 use super::replica_sets::{PlannedReplicaSet, ReplicaSets};

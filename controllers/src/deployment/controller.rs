@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use coxswain_manager::cache::{Cache, Caches, Delta};
-use coxswain_manager::client::Reader;
-use coxswain_manager::controller::{self, Builder, ControllerError, QueueController};
-use coxswain_manager::env::Env;
-use coxswain_manager::events::Recorder;
-use coxswain_manager::handler::Handler;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Key;
-use coxswain_manager::predicate::Predicate;
-use coxswain_manager::source::Source;
+use steersman_manager::cache::{Cache, Caches, Delta};
+use steersman_manager::client::Reader;
+use steersman_manager::controller::{self, Builder, ControllerError, QueueController};
+use steersman_manager::env::Env;
+use steersman_manager::events::Recorder;
+use steersman_manager::handler::Handler;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Key;
+use steersman_manager::predicate::Predicate;
+use steersman_manager::source::Source;
 
 use super::reconcile::DeploymentReconciler;
 use super::{DEPLOYMENTS, NAME, REPLICA_SETS, ReplicaSet};

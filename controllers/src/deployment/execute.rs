@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::ClientError;
-use coxswain_manager::events::EventType;
-use coxswain_manager::object::{Text, Version};
+use steersman_manager::client::ClientError;
+use steersman_manager::events::EventType;
+use steersman_manager::object::{Text, Version};
 use tokio::time::Instant;
 
 use super::act::{CreateOutcome, Executor, SyncError};

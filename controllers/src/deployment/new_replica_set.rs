@@ -1,9 +1,9 @@
 //! The `ReplicaSet` of the current template: its size and its body.
 
 use bytes::Bytes;
-use coxswain_manager::object::Text;
-use coxswain_manager::owner::controller_ref;
 use serde_json::{Map, Value, json};
+use steersman_manager::object::Text;
+use steersman_manager::owner::controller_ref;
 
 use super::bounds::Bounds;
 use super::replica_sets::ReplicaSets;

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use coxswain_manager::object::{Text, Uid};
-use coxswain_manager::owner::{self, Claim};
-use coxswain_manager::selector::Selector;
+use steersman_manager::object::{Text, Uid};
+use steersman_manager::owner::{self, Claim};
+use steersman_manager::selector::Selector;
 
 use super::bounds::Bounds;
 use super::new_replica_set::{NewReplicaSet, new_replica_set, rolling_size};

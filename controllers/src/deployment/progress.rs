@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use coxswain_manager::conditions::{self, Status as ConditionStatus};
-use coxswain_manager::object::Text;
 use jiff::{SignedDuration, Timestamp};
+use steersman_manager::conditions::{self, Status as ConditionStatus};
+use steersman_manager::object::Text;
 
 use super::bounds::Bounds;
 use super::replica_sets::{PlannedReplicaSet, ReplicaSets};

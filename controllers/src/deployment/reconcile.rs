@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::{Cache, Caches, Lookup};
-use coxswain_manager::client::ClientError;
-use coxswain_manager::controller::{Action, ReconcileContext, ReconcileError, Reconciler};
-use coxswain_manager::env::Env;
-use coxswain_manager::events::Recorder;
-use coxswain_manager::object::{Key, Uid};
 use serde_json::Value;
+use steersman_manager::cache::{Cache, Caches, Lookup};
+use steersman_manager::client::ClientError;
+use steersman_manager::controller::{Action, ReconcileContext, ReconcileError, Reconciler};
+use steersman_manager::env::Env;
+use steersman_manager::events::Recorder;
+use steersman_manager::object::{Key, Uid};
 use tokio::time::Instant;
 
 use super::ReplicaSet;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::object::Uid;
+use steersman_manager::object::Uid;
 
 use super::bounds::Bounds;
 use super::replica_sets::{PlannedReplicaSet, ReplicaSets};

@@ -9,10 +9,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use coxswain_manager::object::Text;
-use coxswain_manager::revived;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_manager::object::Text;
+use steersman_manager::revived;
 
 use super::ReplicaSet;
 use super::bounds::Bounds;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::object::{StringMap, Text};
+use steersman_manager::object::{StringMap, Text};
 
 use super::bounds::Bounds;
 use crate::support::annotations::{

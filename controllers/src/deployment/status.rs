@@ -3,10 +3,10 @@
 //! Only changed fields are written, in one patch with the revision annotation of the Deployment: the status subresource
 //! accepts annotations, and the generation does not change.
 
-use coxswain_manager::conditions::Status as ConditionStatus;
-use coxswain_manager::object::Text;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use steersman_manager::conditions::Status as ConditionStatus;
+use steersman_manager::object::Text;
 
 use super::bounds::Bounds;
 use super::replica_sets::{PlannedReplicaSet, ReplicaSets};

@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::ClientError;
-use coxswain_manager::object::{Text, Version};
+use steersman_manager::client::ClientError;
+use steersman_manager::object::{Text, Version};
 use tokio::time::Instant;
 
 use super::REPLICA_SETS;
@@ -113,9 +113,9 @@ impl DeploymentReconciler {
 mod tests {
     use super::*;
 
-    use coxswain_manager::env::Clock;
     use jiff::Timestamp;
     use serde_json::json;
+    use steersman_manager::env::Clock;
 
     use crate::deployment::tests::simulation::Simulation;
 

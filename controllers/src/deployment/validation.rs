@@ -1,8 +1,8 @@
 //! Validation of a Deployment that the API server accepted but the controller cannot act on.
 
-use coxswain_manager::controller::Action;
-use coxswain_manager::events::EventType;
-use coxswain_manager::selector::{Selector, SelectorError};
+use steersman_manager::controller::Action;
+use steersman_manager::events::EventType;
+use steersman_manager::selector::{Selector, SelectorError};
 
 use super::act::{Executor, SyncError};
 use super::bounds::{Bounds, BoundsError};

@@ -5,11 +5,11 @@
 
 use std::sync::PoisonError;
 
-use coxswain_manager::client::{Client, ClientError, Delete, Patch, View};
-use coxswain_manager::controller::Slot;
-use coxswain_manager::object::{Meta, MetaObject, OwnerRef};
-use coxswain_manager::revived;
 use serde_json::{Value, json};
+use steersman_manager::client::{Client, ClientError, Delete, Patch, View};
+use steersman_manager::controller::Slot;
+use steersman_manager::object::{Meta, MetaObject, OwnerRef};
+use steersman_manager::revived;
 
 use super::graph::{Action, Graph, Identity, Operation, OwnerState, Proof, Reason};
 use super::lookup;

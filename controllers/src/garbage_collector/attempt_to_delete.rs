@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::client::ClientError;
-use coxswain_manager::controller::Slot;
-use coxswain_manager::revived;
+use steersman_manager::client::ClientError;
+use steersman_manager::controller::Slot;
+use steersman_manager::revived;
 
 use super::act::{self, Outcome};
 use super::breaker::{Scope, is_unanswered};

@@ -8,11 +8,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::client::ClientError;
-use coxswain_manager::controller::Slot;
-use coxswain_manager::object::{Meta, OwnerRef, Uid};
-use coxswain_manager::revived;
 use futures_util::{StreamExt as _, stream};
+use steersman_manager::client::ClientError;
+use steersman_manager::controller::Slot;
+use steersman_manager::object::{Meta, OwnerRef, Uid};
+use steersman_manager::revived;
 
 use super::act::{self, Outcome};
 use super::attempt_to_delete::{log_dry_run, scope};

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::client::ClientError;
-use coxswain_manager::env::later;
-use coxswain_manager::object::{Resource, Text};
-use coxswain_manager::revived;
+use steersman_manager::client::ClientError;
+use steersman_manager::env::later;
+use steersman_manager::object::{Resource, Text};
+use steersman_manager::revived;
 use tokio::time::Instant;
 
 /// A request without an answer for this long counts as unanswered, and no longer occupies a worker.
@@ -87,8 +87,8 @@ pub(super) fn is_unanswered(error: &ClientError) -> bool {
 mod tests {
     use super::*;
 
-    use coxswain_manager::env::Clock;
     use jiff::Timestamp;
+    use steersman_manager::env::Clock;
 
     const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
     const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");

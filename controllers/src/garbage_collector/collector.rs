@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::cache::{Caches, Status};
-use coxswain_manager::client::{ClientError, Fence, Reader, Term};
-use coxswain_manager::controller::{
-    Activity, ControllerError, Fatal, HealthLimits, RecentError, Runnable, Runtime, Slot, Unhealthy, Workers,
-};
-use coxswain_manager::env::Env;
-use coxswain_manager::events::Recorder;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Resource};
-use coxswain_manager::queue::{Item, Queue};
-use coxswain_manager::sync::watch;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use steersman_manager::cache::{Caches, Status};
+use steersman_manager::client::{ClientError, Fence, Reader, Term};
+use steersman_manager::controller::{
+    Activity, ControllerError, Fatal, HealthLimits, RecentError, Runnable, Runtime, Slot, Unhealthy, Workers,
+};
+use steersman_manager::env::Env;
+use steersman_manager::events::Recorder;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Resource};
+use steersman_manager::queue::{Item, Queue};
+use steersman_manager::sync::watch;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 

@@ -16,11 +16,11 @@ mod tests;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coxswain_manager::object::Uid;
-use coxswain_manager::serve::HttpResponse;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
+use steersman_manager::object::Uid;
+use steersman_manager::serve::HttpResponse;
 
 use self::dot::Drawing;
 use self::json::{Lineage, Matches};
@@ -28,7 +28,7 @@ use self::search::Search;
 use super::term::GcRuntime;
 use super::term::GcTerm;
 
-/// The page of the graph, to be [mounted](coxswain_manager::serve::Endpoints::mount).
+/// The page of the graph, to be [mounted](steersman_manager::serve::Endpoints::mount).
 #[derive(Clone)]
 pub struct GraphPage(pub(super) Arc<GcRuntime>);
 

@@ -21,12 +21,12 @@ mod trigger;
 
 use std::sync::Arc;
 
-use coxswain_manager::cache::Caches;
-use coxswain_manager::client::Reader;
-use coxswain_manager::env::Env;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::sync::watch;
 use prometheus::{IntCounter, Opts};
+use steersman_manager::cache::Caches;
+use steersman_manager::client::Reader;
+use steersman_manager::env::Env;
+use steersman_manager::metrics::Registry;
+use steersman_manager::sync::watch;
 use tokio::sync::Notify;
 
 use self::follow::Follower;

@@ -28,8 +28,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::client::Propagation;
-use coxswain_manager::object::{Key, OwnerRef, Resource, Text, Uid, Version};
+use steersman_manager::client::Propagation;
+use steersman_manager::object::{Key, OwnerRef, Resource, Text, Uid, Version};
 use tokio::time::Instant;
 
 use self::links::Links;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use coxswain_manager::object::{Resource, Text};
+use steersman_manager::object::{Resource, Text};
 
 /// The plural of a group-version whose resources are unknown, as in RBAC.
 pub(super) const ALL_RESOURCES: &str = "*";

@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::client::{ClientError, ListQuery, View, WatchQuery};
-use coxswain_manager::controller::Slot;
-use coxswain_manager::env::later;
-use coxswain_manager::object::{Key, Meta, MetaObject, Resource, Text, Uid, Version};
-use coxswain_manager::revived;
 use futures_util::future::join_all;
 use serde::Deserialize;
+use steersman_manager::client::{ClientError, ListQuery, View, WatchQuery};
+use steersman_manager::controller::Slot;
+use steersman_manager::env::later;
+use steersman_manager::object::{Key, Meta, MetaObject, Resource, Text, Uid, Version};
+use steersman_manager::revived;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 

@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use coxswain_manager::client::{ClientError, Reader, View};
-use coxswain_manager::controller::Slot;
-use coxswain_manager::object::{Meta, MetaObject};
-use coxswain_manager::revived;
 use futures_util::future::join_all;
+use steersman_manager::client::{ClientError, Reader, View};
+use steersman_manager::controller::Slot;
+use steersman_manager::object::{Meta, MetaObject};
+use steersman_manager::revived;
 use tokio::time::Instant;
 
 use super::breaker::is_unanswered;

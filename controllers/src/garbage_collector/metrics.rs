@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use coxswain_manager::object::Resource;
 use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
+use steersman_manager::object::Resource;
 
 use super::graph::{Operation, Sizes};
 
@@ -35,7 +35,7 @@ impl Metrics {
         };
         let unsynced = IntGaugeVec::new(
             Opts::new(
-                "coxswain_garbage_collector_unsynced",
+                "steersman_garbage_collector_unsynced",
                 "[ALPHA] 1 for each resource that has not synced.",
             ),
             &["resource"],
@@ -43,7 +43,7 @@ impl Metrics {
         registry.register(Box::new(unsynced.clone()))?;
         let graph = IntGaugeVec::new(
             Opts::new(
-                "coxswain_garbage_collector_graph_objects",
+                "steersman_garbage_collector_graph_objects",
                 "[ALPHA] Number of objects in the graph: observed objects, virtual owners, and absent owners with dependents.",
             ),
             &["state"],
@@ -51,17 +51,17 @@ impl Metrics {
         registry.register(Box::new(graph.clone()))?;
         let metrics = Self {
             objects: counter(
-                "coxswain_garbage_collector_objects_total",
+                "steersman_garbage_collector_objects_total",
                 "[ALPHA] Number of writes, by action. With dry_run, writes that would have been sent.",
                 &["action", "dry_run"],
             )?,
             lookups: counter(
-                "coxswain_garbage_collector_lookups_total",
+                "steersman_garbage_collector_lookups_total",
                 "[ALPHA] Number of live reads of owners, by result.",
                 &["result"],
             )?,
             unlisted: counter(
-                "coxswain_garbage_collector_unlisted_total",
+                "steersman_garbage_collector_unlisted_total",
                 "[ALPHA] Number of owners whose dependents were orphaned without a list of the resource.",
                 &["resource"],
             )?,

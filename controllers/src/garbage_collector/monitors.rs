@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::cache::{CachePositions as _, Caches, Delta, Lookup, MetaCache, Status, Subscription};
-use coxswain_manager::env::later;
-use coxswain_manager::object::{MetaObject, Resource, Version};
-use coxswain_manager::revived;
-use coxswain_manager::sync::watch;
 use futures_util::future::join_all;
 use prometheus::IntCounter;
+use steersman_manager::cache::{CachePositions as _, Caches, Delta, Lookup, MetaCache, Status, Subscription};
+use steersman_manager::env::later;
+use steersman_manager::object::{MetaObject, Resource, Version};
+use steersman_manager::revived;
+use steersman_manager::sync::watch;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;

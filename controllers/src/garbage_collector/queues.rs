@@ -4,12 +4,12 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::Duration;
 
-use coxswain_manager::client::ClientError;
-use coxswain_manager::controller::{self, Outcomes, Waiting};
-use coxswain_manager::env::Env;
-use coxswain_manager::object::{Key, LoggedObject, Resource, Text, Uid};
-use coxswain_manager::queue::{Exponential, Item, Queue};
-use coxswain_manager::revived;
+use steersman_manager::client::ClientError;
+use steersman_manager::controller::{self, Outcomes, Waiting};
+use steersman_manager::env::Env;
+use steersman_manager::object::{Key, LoggedObject, Resource, Text, Uid};
+use steersman_manager::queue::{Exponential, Item, Queue};
+use steersman_manager::revived;
 
 use super::graph::{Graph, WorkItem};
 
@@ -201,7 +201,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    use coxswain_manager::object::Meta;
+    use steersman_manager::object::Meta;
     use tokio::time::Instant;
 
     use super::super::kinds::{Kind, Kinds};

@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use coxswain_manager::client::{Client, ClientError};
-use coxswain_manager::controller::{Runtime, Slot, TermState};
-use coxswain_manager::env::Env;
-use coxswain_manager::events::{EventType, ObjectRef, Recorder};
-use coxswain_manager::object::{Key, Resource, Text, Uid, Version};
-use coxswain_manager::sync::watch;
+use steersman_manager::client::{Client, ClientError};
+use steersman_manager::controller::{Runtime, Slot, TermState};
+use steersman_manager::env::Env;
+use steersman_manager::events::{EventType, ObjectRef, Recorder};
+use steersman_manager::object::{Key, Resource, Text, Uid, Version};
+use steersman_manager::sync::watch;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::{Client, ClientError, Delete, Patch};
-use coxswain_manager::object::{Key, Text};
 use serde::de::IgnoredAny;
 use serde_json::json;
+use steersman_manager::client::{Client, ClientError, Delete, Patch};
+use steersman_manager::object::{Key, Text};
 
 use super::node::NODES;
 use super::plan::{NodeStep, PodStep};

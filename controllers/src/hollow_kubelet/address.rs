@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use coxswain_manager::object::Version;
+use steersman_manager::object::Version;
 
 /// Values of the last byte of an address, which is neither 0 nor 255.
 const HOSTS: u32 = 254;

@@ -1,11 +1,11 @@
 //! Conditions of pods and nodes. They are patched one by one, so that other fields and other conditions are preserved.
 
-use coxswain_manager::object::Text;
-use coxswain_manager::object::decode::{null_is_default, time};
-use coxswain_manager::time::rfc3339;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use steersman_manager::object::Text;
+use steersman_manager::object::decode::{null_is_default, time};
+use steersman_manager::time::rfc3339;
 
 /// Projection of a condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -3,15 +3,15 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::client::{ClientError, Fence, ListQuery, Reader, Term, View};
-use coxswain_manager::controller::{
-    self, Activity, ControllerError, Fatal, QueueController, RecentError, Runnable, Unhealthy,
-};
-use coxswain_manager::env::Clock;
-use coxswain_manager::manager::Manager;
-use coxswain_manager::object::Key;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
+use steersman_manager::client::{ClientError, Fence, ListQuery, Reader, Term, View};
+use steersman_manager::controller::{
+    self, Activity, ControllerError, Fatal, QueueController, RecentError, Runnable, Unhealthy,
+};
+use steersman_manager::env::Clock;
+use steersman_manager::manager::Manager;
+use steersman_manager::object::Key;
 use tokio_util::sync::CancellationToken;
 
 use super::node::NODES;

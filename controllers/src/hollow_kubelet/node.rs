@@ -1,10 +1,10 @@
 //! Projection of a Node, and the objects of hollow nodes.
 
-use coxswain_manager::object::decode::null_is_default;
-use coxswain_manager::object::{Meta, Object, Resource, Text};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use steersman_manager::object::decode::null_is_default;
+use steersman_manager::object::{Meta, Object, Resource, Text};
 
 use super::condition::{self, Condition, DesiredCondition};
 use super::{LABEL, address};
@@ -136,7 +136,7 @@ pub(super) fn ready(node: &Node, index: u32, now: Timestamp) -> Value {
         .chain([&ready])
         .map(|desired| {
             let mut condition = condition::write(&node.status.conditions, desired, now);
-            condition["lastHeartbeatTime"] = json!(coxswain_manager::time::rfc3339(now));
+            condition["lastHeartbeatTime"] = json!(steersman_manager::time::rfc3339(now));
             condition
         })
         .collect();
@@ -152,7 +152,7 @@ pub(super) fn ready(node: &Node, index: u32, now: Timestamp) -> Value {
                 {"type": "Hostname", "address": node.metadata.name},
             ],
             "nodeInfo": {
-                "kubeletVersion": concat!("coxswain-", env!("CARGO_PKG_VERSION")),
+                "kubeletVersion": concat!("steersman-", env!("CARGO_PKG_VERSION")),
                 "containerRuntimeVersion": "hollow://0",
                 "operatingSystem": "linux",
                 "architecture": "amd64",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::object::{Text, Uid};
+use steersman_manager::object::{Text, Uid};
 
 use super::{LABEL, Node};
 

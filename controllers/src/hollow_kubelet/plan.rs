@@ -3,9 +3,9 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use coxswain_manager::object::Text;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_manager::object::Text;
 
 use super::pod::Status;
 use super::{Node, Nodes, Options, Pod, address, node, status};

@@ -1,9 +1,9 @@
 //! Projection of a Pod.
 
-use coxswain_manager::object::decode::{null_is_default, time};
-use coxswain_manager::object::{Interner, Meta, Object, Resource, Text};
 use jiff::Timestamp;
 use serde::Deserialize;
+use steersman_manager::object::decode::{null_is_default, time};
+use steersman_manager::object::{Interner, Meta, Object, Resource, Text};
 
 use super::condition::Condition;
 

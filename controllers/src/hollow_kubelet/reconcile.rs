@@ -3,17 +3,17 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use coxswain_manager::cache::{Cache, Caches, Lookup};
-use coxswain_manager::client::{Client, ClientError, Reader};
-use coxswain_manager::controller::{
+use jiff::Timestamp;
+use steersman_manager::cache::{Cache, Caches, Lookup};
+use steersman_manager::client::{Client, ClientError, Reader};
+use steersman_manager::controller::{
     self, Action, Builder, ControllerError, QueueController, ReconcileContext, ReconcileError, Reconciler,
 };
-use coxswain_manager::env::Env;
-use coxswain_manager::handler::Handler;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Key;
-use coxswain_manager::source::Source;
-use jiff::Timestamp;
+use steersman_manager::env::Env;
+use steersman_manager::handler::Handler;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Key;
+use steersman_manager::source::Source;
 
 use super::node::NODES;
 use super::pod::PODS;

@@ -1,8 +1,8 @@
 //! The desired status of a started pod.
 
-use coxswain_manager::time::rfc3339;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_manager::time::rfc3339;
 
 use super::FAIL;
 use super::condition::{self, DesiredCondition};

@@ -20,7 +20,7 @@ fn now() -> Timestamp {
 }
 
 fn ago(seconds: i64) -> String {
-    coxswain_manager::time::rfc3339(Timestamp::from_second(NOW - seconds).expect("a time"))
+    steersman_manager::time::rfc3339(Timestamp::from_second(NOW - seconds).expect("a time"))
 }
 
 fn at_once() -> Options {

@@ -2,17 +2,17 @@ use super::*;
 
 use std::time::Duration;
 
-use coxswain_manager::client::{Fence, Term, Transport};
-use coxswain_manager::controller::{Fatal, Unhealthy};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::health::{Checks, Health, Probes};
-use coxswain_manager::manager::Options;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Resource};
-use coxswain_sandbox::Sandbox;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_manager::client::{Fence, Term, Transport};
+use steersman_manager::controller::{Fatal, Unhealthy};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::health::{Checks, Health, Probes};
+use steersman_manager::manager::Options;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Resource};
+use steersman_sandbox::Sandbox;
 use tokio_util::sync::CancellationToken;
 
 fn manager(tasks: &TaskSet, checks: &Checks) -> Manager {
@@ -21,11 +21,11 @@ fn manager(tasks: &TaskSet, checks: &Checks) -> Manager {
 }
 
 fn manager_of(sandbox: &Sandbox, tasks: &TaskSet, checks: &Checks) -> Manager {
-    let registry = Registry::new("coxswain");
+    let registry = Registry::new("steersman");
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, tasks);
     let transport = Transport::from_service(sandbox.service(), "api.test", "test", &env.clock, &registry)
         .expect("a transport");
-    let options = Options::new("coxswain");
+    let options = Options::new("steersman");
     Manager::new(&env, &registry, checks, transport, options).expect("a manager")
 }
 
@@ -86,7 +86,7 @@ fn every_deployed_controller_has_a_role() {
             continue;
         };
         let text = file(&format!("deploy/base/roles/{role}"));
-        let name = format!("\n  name: coxswain:{}\n", it.name);
+        let name = format!("\n  name: steersman:{}\n", it.name);
         for kind in ["ClusterRole", "ClusterRoleBinding"] {
             let of_kind = format!("kind: {kind}\n");
             let found = text
@@ -95,7 +95,7 @@ fn every_deployed_controller_has_a_role() {
             assert!(found, "{role} has no {kind} of {}", it.name);
         }
         let account = it.service_account;
-        let subject = format!("- kind: ServiceAccount\n  name: {account}\n  namespace: coxswain-system\n");
+        let subject = format!("- kind: ServiceAccount\n  name: {account}\n  namespace: steersman-system\n");
         assert!(text.contains(&subject), "{role} is not bound to {account}");
         let created = format!("kind: ServiceAccount\nmetadata:\n  name: {account}\n");
         assert!(text.contains(&created), "{role} has no service account {account}");
@@ -149,7 +149,7 @@ fn every_role_file_belongs_to_a_deployed_controller() {
         let names =
             accounts.filter_map(|account| account.lines().find_map(|line| line.strip_prefix("  name: ")));
         for name in names {
-            let expected = ["coxswain", it.service_account];
+            let expected = ["steersman", it.service_account];
             assert!(
                 expected.contains(&name),
                 "{name} is not the account of {}",
@@ -201,7 +201,7 @@ async fn garbage_collector_that_may_run_fills_its_caches_before_leading() {
         let sandbox = Sandbox::builder().start().expect("a sandbox");
         let mut manager = manager_of(&sandbox, &tasks, &Checks::new());
         if is_held {
-            let (clock, registry) = (&manager.env().clock, &Registry::new("coxswain"));
+            let (clock, registry) = (&manager.env().clock, &Registry::new("steersman"));
             let transport = Transport::from_service(sandbox.service(), "api.test", "test", clock, registry);
             let client = transport.expect("a transport").unfenced("other", None);
             let lease: Result<Value, _> = client

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::{ClientError, Patch};
-use coxswain_manager::controller::ReconcileError;
-use coxswain_manager::events::EventType;
-use coxswain_manager::object::MetaObject;
-use coxswain_manager::revived;
 use serde_json::json;
+use steersman_manager::client::{ClientError, Patch};
+use steersman_manager::controller::ReconcileError;
+use steersman_manager::events::EventType;
+use steersman_manager::object::MetaObject;
+use steersman_manager::revived;
 
 use super::plan::{Plan, Scale, Snapshot};
 use super::status::{ScaleResult, Status, updated_conditions};

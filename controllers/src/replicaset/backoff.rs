@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::object::{Text, Uid};
-use coxswain_manager::revived;
 use jiff::Timestamp;
+use steersman_manager::object::{Text, Uid};
+use steersman_manager::revived;
 use tokio::time::Instant;
 
 use crate::support::pod::{Pod, Run};
@@ -159,7 +159,7 @@ impl ReplacementBackoff {
 mod tests {
     use super::*;
 
-    use coxswain_manager::env::Clock;
+    use steersman_manager::env::Clock;
 
     fn pods(range: std::ops::Range<usize>) -> Vec<Arc<Pod>> {
         let pod = |i: usize| {

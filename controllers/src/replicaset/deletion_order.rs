@@ -12,9 +12,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use coxswain_manager::object::{Text, Uid};
-use coxswain_manager::selector::Selector;
 use jiff::Timestamp;
+use steersman_manager::object::{Text, Uid};
+use steersman_manager::selector::Selector;
 
 use crate::support::pod::{Phase, Pod, Ready};
 

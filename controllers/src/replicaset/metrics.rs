@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use coxswain_manager::object::Resource;
 use jiff::Timestamp;
 use prometheus::{Histogram, HistogramOpts, IntCounterVec, Opts, Registry};
+use steersman_manager::object::Resource;
 
 use super::Pod;
 

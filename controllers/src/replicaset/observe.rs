@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::Lookup;
-use coxswain_manager::client::ClientError;
-use coxswain_manager::controller::ReconcileError;
-use coxswain_manager::object::{Key, Text, Uid};
-use coxswain_manager::selector::Selector;
+use steersman_manager::cache::Lookup;
+use steersman_manager::client::ClientError;
+use steersman_manager::controller::ReconcileError;
+use steersman_manager::object::{Key, Text, Uid};
+use steersman_manager::selector::Selector;
 
 use super::backoff::Budget;
 use super::deletion_order::{NodeRanks, ranks_by_node};

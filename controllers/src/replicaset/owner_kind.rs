@@ -1,6 +1,6 @@
 //! The kinds of owners: `ReplicaSet`, `ReplicationController` and `AppReplicaSet`.
 
-use coxswain_manager::object::Resource;
+use steersman_manager::object::Resource;
 
 use super::{APP_REPLICASET_NAME, NAME, REPLICATION_CONTROLLER_NAME};
 use crate::api::app_replica_set::APP_REPLICA_SETS;

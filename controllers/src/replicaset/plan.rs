@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::env::Rng;
-use coxswain_manager::object::Text;
-use coxswain_manager::owner::{self, Claim};
-use coxswain_manager::selector::Selector;
 use jiff::Timestamp;
+use steersman_manager::env::Rng;
+use steersman_manager::object::Text;
+use steersman_manager::owner::{self, Claim};
+use steersman_manager::selector::Selector;
 
 use super::backoff::Budget;
 use super::deletion_order::{NodeRanks, pods_to_delete};

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::{Cache, Caches, Lookup};
-use coxswain_manager::client::Reader;
-use coxswain_manager::controller::{
+use steersman_manager::cache::{Cache, Caches, Lookup};
+use steersman_manager::client::Reader;
+use steersman_manager::controller::{
     self, Action, Builder, ControllerError, QueueController, ReconcileContext, ReconcileError, Reconciler,
 };
-use coxswain_manager::env::Env;
-use coxswain_manager::events::{EventType, Recorder};
-use coxswain_manager::expectations::Expectations;
-use coxswain_manager::handler::Handler;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Uid};
-use coxswain_manager::revived;
-use coxswain_manager::selector::Selector;
-use coxswain_manager::source::Source;
+use steersman_manager::env::Env;
+use steersman_manager::events::{EventType, Recorder};
+use steersman_manager::expectations::Expectations;
+use steersman_manager::handler::Handler;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Uid};
+use steersman_manager::revived;
+use steersman_manager::selector::Selector;
+use steersman_manager::source::Source;
 use tokio::time::Instant;
 
 use super::backoff::ReplacementBackoff;

@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use coxswain_manager::conditions::{self, Condition};
-use coxswain_manager::object::StringMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
+use steersman_manager::conditions::{self, Condition};
+use steersman_manager::object::StringMap;
 
 use super::plan::Claims;
 use super::{Owner, OwnerKind};

@@ -1,10 +1,10 @@
 //! The JSON body of new pods. The template is encoded once per sync, and each pod adds its name.
 
 use bytes::Bytes;
-use coxswain_manager::owner::controller_ref;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
+use steersman_manager::owner::controller_ref;
 
 use super::{Owner, OwnerKind, naming};
 

@@ -1,8 +1,8 @@
 //! The annotations that the controllers read and write.
 
-use coxswain_manager::object::decode::null_is_default;
-use coxswain_manager::object::{Interner, Meta, StringMap};
 use serde::Deserialize;
+use steersman_manager::object::decode::null_is_default;
+use steersman_manager::object::{Interner, Meta, StringMap};
 
 /// A copy of the whole object, written by `kubectl apply`.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -18,7 +18,7 @@ pub const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 pub const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 /// Marks a `ReplicaSet` whose template was changed on creation, by a webhook for example. Holds the template that was
 /// sent.
-pub const TEMPLATE_CHANGED: &str = "coxswain.dev/template-changed";
+pub const TEMPLATE_CHANGED: &str = "steersman.dev/template-changed";
 
 /// A workload as the API server sends it.
 #[derive(Default, Deserialize)]

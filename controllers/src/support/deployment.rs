@@ -2,11 +2,11 @@
 
 pub mod condition;
 
-use coxswain_manager::object::decode::null_is_default;
-use coxswain_manager::object::{Interner, Meta, Object, StringMap, Text};
-use coxswain_manager::selector::{LabelSelector, Selector, SelectorError};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use steersman_manager::object::decode::null_is_default;
+use steersman_manager::object::{Interner, Meta, Object, StringMap, Text};
+use steersman_manager::selector::{LabelSelector, Selector, SelectorError};
 
 use self::condition::Condition;
 use super::annotations::{Wire, intern_keys};

@@ -1,6 +1,6 @@
 //! Classification of failed requests.
 
-use coxswain_manager::client::ClientError;
+use steersman_manager::client::ClientError;
 
 /// Returns the message of the API server, or the error itself if the API server did not answer.
 pub(crate) fn message(error: &ClientError) -> String {

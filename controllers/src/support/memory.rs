@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::cache::{Caches, PendingWrites, Readiness, Write};
-use coxswain_manager::client::Term;
-use coxswain_manager::object::{Key, Meta, Resource, Uid};
+use steersman_manager::cache::{Caches, PendingWrites, Readiness, Write};
+use steersman_manager::client::Term;
+use steersman_manager::object::{Key, Meta, Resource, Uid};
 use tokio::time::Instant;
 
 /// The time that a sync waits for the caches to show earlier writes, unless an event comes first.
@@ -115,11 +115,11 @@ pub(crate) fn write_of(object: &Meta, at: Instant, seen: bool) -> Write {
 mod tests {
     use super::*;
 
-    use coxswain_manager::cache::{CachePosition, CachePositions};
-    use coxswain_manager::client::Fence;
-    use coxswain_manager::env::Clock;
-    use coxswain_manager::object::Version;
     use jiff::Timestamp;
+    use steersman_manager::cache::{CachePosition, CachePositions};
+    use steersman_manager::client::Fence;
+    use steersman_manager::env::Clock;
+    use steersman_manager::object::Version;
 
     static PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 

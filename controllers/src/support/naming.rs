@@ -1,7 +1,7 @@
 //! Pod names. The controller chooses them, so a create with a lost response can be sent again.
 
-use coxswain_manager::env::Rng;
-use coxswain_manager::object::Text;
+use steersman_manager::env::Rng;
+use steersman_manager::object::Text;
 
 /// The alphabet of generated names of the API server: no vowels, to avoid words, and no similar characters.
 pub const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -1,10 +1,10 @@
 //! The fields of a `ReplicaSet`, `ReplicationController` or `AppReplicaSet` that the controllers read.
 
-use coxswain_manager::conditions::Condition;
-use coxswain_manager::object::decode::null_is_default;
-use coxswain_manager::object::{Interner, Meta, Object, StringMap, Text, Uid};
-use coxswain_manager::selector::{LabelSelector, Selector, SelectorError};
 use serde::{Deserialize, Deserializer};
+use steersman_manager::conditions::Condition;
+use steersman_manager::object::decode::null_is_default;
+use steersman_manager::object::{Interner, Meta, Object, StringMap, Text, Uid};
+use steersman_manager::selector::{LabelSelector, Selector, SelectorError};
 
 use super::annotations::{Wire, intern_keys};
 use super::pod_template::Template;

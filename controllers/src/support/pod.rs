@@ -1,9 +1,9 @@
 //! The fields of a pod that the controllers read.
 
-use coxswain_manager::object::decode::{null_is_default, time};
-use coxswain_manager::object::{Interner, Meta, Object, Text};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
+use steersman_manager::object::decode::{null_is_default, time};
+use steersman_manager::object::{Interner, Meta, Object, Text};
 
 /// The annotation with the deletion cost of a pod relative to the other pods of its `ReplicaSet`.
 pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";

@@ -7,17 +7,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coxswain_manager::cache::{Caches, PendingWrites};
-use coxswain_manager::client::{Client, ClientError, Delete, Patch};
-use coxswain_manager::controller::ReconcileError;
-use coxswain_manager::env::Env;
-use coxswain_manager::events::{EventType, ObjectRef, Recorder};
-use coxswain_manager::expectations::Expectations;
-use coxswain_manager::object::{Key, Meta, MetaObject, Resource, Text};
-use coxswain_manager::owner::{adopt_patch, release_patch};
-use coxswain_manager::revived;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
+use steersman_manager::cache::{Caches, PendingWrites};
+use steersman_manager::client::{Client, ClientError, Delete, Patch};
+use steersman_manager::controller::ReconcileError;
+use steersman_manager::env::Env;
+use steersman_manager::events::{EventType, ObjectRef, Recorder};
+use steersman_manager::expectations::Expectations;
+use steersman_manager::object::{Key, Meta, MetaObject, Resource, Text};
+use steersman_manager::owner::{adopt_patch, release_patch};
+use steersman_manager::revived;
 use tokio_util::sync::CancellationToken;
 
 use super::errors::{self, is_namespace_terminating};

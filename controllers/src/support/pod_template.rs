@@ -4,11 +4,11 @@
 //! quantities are compared by value. The pod-template-hash label is ignored. An empty object differs from a missing one
 //! where it has a meaning, such as `emptyDir: {}` or a selector that matches everything.
 
-use coxswain_manager::object::StringMap;
-use coxswain_manager::object::decode::null_is_default;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use steersman_manager::object::StringMap;
+use steersman_manager::object::decode::null_is_default;
 
 use super::quantity::billionths;
 

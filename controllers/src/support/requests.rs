@@ -1,7 +1,7 @@
 //! Writes whose target may be gone by the time they arrive.
 
-use coxswain_manager::client::{Client, ClientError, Delete, Patch};
-use coxswain_manager::object::{Meta, MetaObject, Resource, Version};
+use steersman_manager::client::{Client, ClientError, Delete, Patch};
+use steersman_manager::object::{Meta, MetaObject, Resource, Version};
 
 /// Patches an object and returns its new metadata, or none if the object does not exist.
 pub(crate) async fn patch_existing(

@@ -3,7 +3,7 @@
 //! The hash depends on the canonical template and the collision count. Nothing is looked up by it; different templates
 //! must have different hashes nearly always.
 
-use coxswain_manager::object::Text;
+use steersman_manager::object::Text;
 
 use super::naming::ALPHABET;
 use super::pod_template::Canonical;

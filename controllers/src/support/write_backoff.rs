@@ -7,7 +7,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::time::Duration;
 
-use coxswain_manager::backoff::Backoff;
+use steersman_manager::backoff::Backoff;
 use tokio::time::Instant;
 
 /// The number of writes without a wait.
@@ -101,8 +101,8 @@ pub fn digest(content: &impl Hash) -> u64 {
 mod tests {
     use super::*;
 
-    use coxswain_manager::env::Clock;
     use jiff::Timestamp;
+    use steersman_manager::env::Clock;
 
     #[test]
     fn repeated_content_waits_longer_each_time() {

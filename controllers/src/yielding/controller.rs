@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use coxswain_manager::client::{Fence, Term};
-use coxswain_manager::controller::{Activity, Fatal, RecentError, Runnable, Unhealthy};
-use coxswain_manager::object::Key;
 use futures_util::future::BoxFuture;
+use steersman_manager::client::{Fence, Term};
+use steersman_manager::controller::{Activity, Fatal, RecentError, Runnable, Unhealthy};
+use steersman_manager::object::Key;
 use tokio_util::sync::CancellationToken;
 
 use super::shared_state::ObserverEnded;

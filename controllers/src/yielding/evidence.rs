@@ -6,14 +6,14 @@
 use std::fmt;
 use std::time::Duration;
 
-use coxswain_manager::client::{ClientError, ListQuery, Reader, Term, View};
-use coxswain_manager::env::Env;
-use coxswain_manager::object::decode::null_is_default;
-use coxswain_manager::object::{LoggedObject, Resource};
-use coxswain_manager::sync::watch;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
+use steersman_manager::client::{ClientError, ListQuery, Reader, Term, View};
+use steersman_manager::env::Env;
+use steersman_manager::object::decode::null_is_default;
+use steersman_manager::object::{LoggedObject, Resource};
+use steersman_manager::sync::watch;
 
 use super::State;
 use super::shared_state::SharedState;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use coxswain_manager::env::later;
+use steersman_manager::env::later;
 
 use super::State;
 

@@ -7,11 +7,11 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use coxswain_manager::backoff::Backoff;
-use coxswain_manager::client::{ClientError, ObjectEvent, ObjectWatch, Reader, View, WatchEnd};
-use coxswain_manager::env::Env;
-use coxswain_manager::object::{Key, Resource};
 use futures_util::future::BoxFuture;
+use steersman_manager::backoff::Backoff;
+use steersman_manager::client::{ClientError, ObjectEvent, ObjectWatch, Reader, View, WatchEnd};
+use steersman_manager::env::Env;
+use steersman_manager::object::{Key, Resource};
 use tokio::time::Instant;
 
 use super::State;

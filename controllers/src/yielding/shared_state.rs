@@ -87,7 +87,7 @@ impl Inner {
 mod tests {
     use super::*;
 
-    use coxswain_manager::env::TaskSet;
+    use steersman_manager::env::TaskSet;
     use tokio::sync::mpsc;
     use tokio::task::yield_now;
 

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use coxswain_manager::env::Clock;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_manager::env::Clock;
 use tokio::time::Instant;
 
 use super::State;

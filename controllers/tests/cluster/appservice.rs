@@ -5,12 +5,12 @@
 /// Registers a test, an `async fn(Fixture)`.
 macro_rules! fixture_test {
     ($function:ident) => {
-        coxswain_harness::Test::new(module_path!(), stringify!($function), |cluster| {
+        steersman_harness::Test::new(module_path!(), stringify!($function), |cluster| {
             Box::pin(async move {
                 $function($crate::appservice::fixture::Fixture::new(cluster).await).await;
             })
         })
-        .needs(coxswain_harness::Need::Ours)
+        .needs(steersman_harness::Need::Ours)
     };
 }
 
@@ -25,7 +25,7 @@ mod renaming;
 mod scale;
 mod writes;
 
-use coxswain_harness::Test;
+use steersman_harness::Test;
 
 pub fn tests() -> Vec<Test> {
     [

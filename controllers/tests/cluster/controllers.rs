@@ -5,15 +5,15 @@
 
 use std::time::Duration;
 
-use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
-use coxswain_controllers::{api, hollow_kubelet};
-use coxswain_harness::{Cluster, fixtures, roles, time};
-use coxswain_manager::client::{ServiceAccounts, Transport};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::health::Checks;
-use coxswain_manager::manager::{Manager, Options};
-use coxswain_manager::metrics::Registry;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use steersman_controllers::registry::{self, Descriptor, EnabledBy, Settings};
+use steersman_controllers::{api, hollow_kubelet};
+use steersman_harness::{Cluster, fixtures, roles, time};
+use steersman_manager::client::{ServiceAccounts, Transport};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::health::Checks;
+use steersman_manager::manager::{Manager, Options};
+use steersman_manager::metrics::Registry;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -70,17 +70,17 @@ async fn start(c: &Cluster) -> RunningManager {
     install_crds(c).await;
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
-    let registry = Registry::new("coxswain");
+    let registry = Registry::new("steersman");
     let kubeconfig = Kubeconfig::read_from(c.kubeconfig()).expect("a kubeconfig");
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .expect("a configuration");
-    let (kubelet, _) = manager(&env, &config, &Registry::new("coxswain"));
+    let (kubelet, _) = manager(&env, &config, &Registry::new("steersman"));
     run(&env, kubelet, |it| it.name == hollow_kubelet::NAME);
     // kube-controller-manager may run instead of the other controllers.
     if !c.runs_kcm_instead_of_ours() {
         roles::create_all(c).await;
-        config.auth_info.token = Some(c.token(roles::NAMESPACE, "coxswain").await.into());
+        config.auth_info.token = Some(c.token(roles::NAMESPACE, "steersman").await.into());
         let (mut manager, transport) = manager(&env, &config, &registry);
         let issuer = transport.unfenced("service-account-tokens", None);
         let anonymous = transport.without_credentials(&config).expect("a transport");
@@ -97,7 +97,7 @@ async fn start(c: &Cluster) -> RunningManager {
 /// Returns a manager with the credentials of `config`, and its transport.
 fn manager(env: &Env, config: &Config, registry: &Registry) -> (Manager, Transport) {
     let transport = Transport::connect(config, "test", &env.clock, registry).expect("a transport");
-    let options = Options::new("coxswain");
+    let options = Options::new("steersman");
     let manager = Manager::new(env, registry, &Checks::new(), transport.clone(), options);
     (manager.expect("a manager"), transport)
 }

@@ -3,7 +3,7 @@
 /// Registers an `async fn(Fixture)` as a test.
 macro_rules! fixture_test {
     ($function:ident) => {
-        coxswain_harness::Test::new(module_path!(), stringify!($function), |cluster| {
+        steersman_harness::Test::new(module_path!(), stringify!($function), |cluster| {
             Box::pin(async move {
                 $function($crate::deployment::fixture::Fixture::new(cluster).await).await;
             })
@@ -38,7 +38,7 @@ mod scaling;
 mod status;
 mod steps;
 
-use coxswain_harness::Test;
+use steersman_harness::Test;
 
 pub fn tests() -> Vec<Test> {
     [

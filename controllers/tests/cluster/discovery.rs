@@ -3,17 +3,17 @@
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use coxswain_controllers::garbage_collector::discovery::Discovery;
-use coxswain_controllers::garbage_collector::kinds::{Kind, Kinds};
-use coxswain_harness::{Cluster, Need, Test, fixtures, test, time};
-use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::metrics::Registry;
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Request, Response, header};
 use kube::client::Body;
 use serde_json::json;
+use steersman_controllers::garbage_collector::discovery::Discovery;
+use steersman_controllers::garbage_collector::kinds::{Kind, Kinds};
+use steersman_harness::{Cluster, Need, Test, fixtures, test, time};
+use steersman_manager::cache::{Caches, Scope};
+use steersman_manager::client::Transport;
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::metrics::Registry;
 use tower_service::Service;
 
 use crate::controllers::WAIT_MAX;
@@ -64,7 +64,7 @@ impl Service<Request<Body>> for Interceptor {
 fn start(c: &Cluster, unaggregated: bool) -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
-    let registry = Registry::new("coxswain");
+    let registry = Registry::new("steersman");
     let interceptor = Interceptor {
         client: c.client(),
         unaggregated,

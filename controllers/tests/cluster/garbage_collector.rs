@@ -7,7 +7,7 @@ macro_rules! each {
     };
     ($function:ident, [$($kind:ident),+]) => {
         vec![$(
-            coxswain_harness::Test::new(
+            steersman_harness::Test::new(
                 module_path!(),
                 concat!(stringify!($function), "::", stringify!($kind)),
                 |cluster| Box::pin(async move {
@@ -23,7 +23,7 @@ macro_rules! each {
     ($function:ident, [$($kind:ident),+], $need:ident) => {
         each!($function, [$($kind),+])
             .into_iter()
-            .map(|test| test.needs(coxswain_harness::Need::$need))
+            .map(|test| test.needs(steersman_harness::Need::$need))
             .collect::<Vec<_>>()
     };
 }
@@ -45,7 +45,7 @@ mod races;
 mod repeated_deletes;
 mod workloads;
 
-use coxswain_harness::Test;
+use steersman_harness::Test;
 
 pub fn tests() -> Vec<Test> {
     [

@@ -4,7 +4,7 @@
 //! directory of its binaries. All tests share one manager with the controllers and hollow-kubelet; each test has its own
 //! namespace.
 //!
-//! With `COXSWAIN_TEST_KCM=1` and a kube-apiserver, kube-controller-manager 1.36 runs instead of our controllers. Tests of
+//! With `STEERSMAN_TEST_KCM=1` and a kube-apiserver, kube-controller-manager 1.36 runs instead of our controllers. Tests of
 //! guarantees beyond its own are marked `Need::Ours` and skipped.
 
 mod appservice;
@@ -22,5 +22,5 @@ fn main() -> std::process::ExitCode {
         garbage_collector::tests(),
         replicaset::tests(),
     ];
-    coxswain_harness::runner::main(tests.concat())
+    steersman_harness::runner::main(tests.concat())
 }

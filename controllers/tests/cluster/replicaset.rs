@@ -6,14 +6,14 @@ macro_rules! each {
         [
             each!(@ $function, ReplicaSet),
             each!(@ $function, ReplicationController),
-            each!(@ $function, AppReplicaSet).needs(coxswain_harness::Need::Ours),
+            each!(@ $function, AppReplicaSet).needs(steersman_harness::Need::Ours),
         ]
     };
     ($function:ident, $($change:tt)+) => {
         each!($function).map(|test| test.$($change)+)
     };
     (@ $function:ident, $kind:ident) => {
-        coxswain_harness::Test::new(
+        steersman_harness::Test::new(
             module_path!(),
             concat!(stringify!($function), "::", stringify!($kind)),
             |cluster| Box::pin(async move {
@@ -41,7 +41,7 @@ mod status;
 mod termination;
 mod triggers;
 
-use coxswain_harness::Test;
+use steersman_harness::Test;
 
 pub fn tests() -> Vec<Test> {
     [

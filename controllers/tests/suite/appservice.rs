@@ -17,20 +17,20 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_controllers::api::app_service;
-use coxswain_controllers::appservice;
-use coxswain_controllers::deployment;
-use coxswain_controllers::garbage_collector::discovery::Discovery;
-use coxswain_controllers::garbage_collector::kinds::{Kind, Kinds};
-use coxswain_controllers::garbage_collector::{self, GarbageCollector};
-use coxswain_manager::client::{Fence, ListQuery, Patch, Propagation, View};
-use coxswain_manager::controller::Runnable;
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Resource};
-use coxswain_manager::sync::watch;
-use coxswain_sandbox::faults::Effect;
 use serde_json::{Value, json};
+use steersman_controllers::api::app_service;
+use steersman_controllers::appservice;
+use steersman_controllers::deployment;
+use steersman_controllers::garbage_collector::discovery::Discovery;
+use steersman_controllers::garbage_collector::kinds::{Kind, Kinds};
+use steersman_controllers::garbage_collector::{self, GarbageCollector};
+use steersman_manager::client::{Fence, ListQuery, Patch, Propagation, View};
+use steersman_manager::controller::Runnable;
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Resource};
+use steersman_manager::sync::watch;
+use steersman_sandbox::faults::Effect;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault_injector::status_reply;
@@ -105,7 +105,7 @@ impl Fixture {
     fn start_workload_controllers(&self) {
         self.run_hollow_kubelet(Duration::from_secs(1));
         self.run_replicaset_controller();
-        let (plain, registry) = (self.direct_transport(), &Registry::new("coxswain"));
+        let (plain, registry) = (self.direct_transport(), &Registry::new("steersman"));
         let caches = self.caches(&plain, "deployment-reader", registry);
         let recorder = self.recorder(&plain, "deployments", registry);
         let client = plain.reader("deployments", None);
@@ -114,7 +114,7 @@ impl Fixture {
     }
 
     async fn start_garbage_collector(&self) {
-        let (plain, registry) = (self.direct_transport(), &Registry::new("coxswain"));
+        let (plain, registry) = (self.direct_transport(), &Registry::new("steersman"));
         let caches = self.caches(&plain, "gc-reader", registry);
         let recorder = self.recorder(&plain, "gc", registry);
         let resources = [APPS, DEPLOYMENTS, SERVICES, SETS, PODS];
@@ -153,7 +153,7 @@ impl Fixture {
     }
 
     fn controller(&self, env: &Env) -> impl Runnable + use<> {
-        let (way, registry) = (&self.transport, &Registry::new("coxswain"));
+        let (way, registry) = (&self.transport, &Registry::new("steersman"));
         let caches = self.caches(way, "reader", registry);
         let recorder = self.recorder(way, "appservice-controller", registry);
         let client = way.reader("controller", None);

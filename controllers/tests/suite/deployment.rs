@@ -13,13 +13,13 @@ mod webhook;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use coxswain_controllers::deployment;
-use coxswain_manager::client::{Patch, Transport};
-use coxswain_manager::env::TaskSet;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Key;
-use coxswain_sandbox::faults::Effect;
 use serde_json::{Value, json};
+use steersman_controllers::deployment;
+use steersman_manager::client::{Patch, Transport};
+use steersman_manager::env::TaskSet;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Key;
+use steersman_sandbox::faults::Effect;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault_injector::{FaultInjector, status_reply};
@@ -73,7 +73,7 @@ impl DerefMut for Fixture {
 impl Fixture {
     /// Starts the deployment controller. Cancelling the token ends its term.
     fn deployments(&self) -> CancellationToken {
-        let (transport, registry) = (&self.transport, &Registry::new("coxswain"));
+        let (transport, registry) = (&self.transport, &Registry::new("steersman"));
         let caches = self.caches(transport, "reader", registry);
         let recorder = self.recorder(transport, "deployment-controller", registry);
         let client = transport.reader("controller", None);

@@ -3,17 +3,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coxswain_controllers::hollow_kubelet;
-use coxswain_controllers::registry::{self, EnabledBy, Settings};
-use coxswain_manager::client::{Delete, RateLimit, Transport};
-use coxswain_manager::env::{Clock, Env, TaskSet};
-use coxswain_manager::manager::{Manager, Process};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, MetaObject};
-use coxswain_sandbox::Sandbox;
-use coxswain_sandbox::faults::{Faults, Matcher};
 use jiff::Timestamp;
 use serde_json::json;
+use steersman_controllers::hollow_kubelet;
+use steersman_controllers::registry::{self, EnabledBy, Settings};
+use steersman_manager::client::{Delete, RateLimit, Transport};
+use steersman_manager::env::{Clock, Env, TaskSet};
+use steersman_manager::manager::{Manager, Process};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, MetaObject};
+use steersman_sandbox::Sandbox;
+use steersman_sandbox::faults::{Faults, Matcher};
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::PODS;
@@ -45,21 +45,21 @@ async fn run(seed: u64) -> Vec<String> {
     let start: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a timestamp");
     let env = Env::starting_at(start, seed, &tasks);
     let sandbox = Sandbox::builder()
-        .env(coxswain_sandbox::Env::starting_at(start, seed))
+        .env(steersman_sandbox::Env::starting_at(start, seed))
         .start()
         .expect("a sandbox");
     let faults = Faults::new();
     let log = log_requests(&faults, &env.clock);
-    let (service, registry) = (faults.wrap(sandbox.service()), Registry::new("coxswain"));
+    let (service, registry) = (faults.wrap(sandbox.service()), Registry::new("steersman"));
     let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
     let transport = transport.expect("unregistered metrics");
     let admin = transport.unfenced("admin", None);
-    let builder = Manager::builder("coxswain")
+    let builder = Manager::builder("steersman")
         .registry(registry)
         .rate_limit(Some(RateLimit { qps: 20.0, burst: 30 }))
         .start_interval(Duration::from_secs(1))
         .shutdown_timeout(Some(Duration::from_secs(10)))
-        .leader_election("kube-system", "coxswain");
+        .leader_election("kube-system", "steersman");
     let built = builder.build(Process::new(&env, transport)).await;
     let mut instance = built.expect("a manager");
     let settings = Settings {

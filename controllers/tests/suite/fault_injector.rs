@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::Clock;
-use coxswain_manager::metrics::Registry;
-use coxswain_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, WatchHold};
-use coxswain_sandbox::{ApiService, Lag};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, Method, Response};
 use serde_json::{Value, json};
+use steersman_manager::client::Transport;
+use steersman_manager::env::Clock;
+use steersman_manager::metrics::Registry;
+use steersman_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, WatchHold};
+use steersman_sandbox::{ApiService, Lag};
 use tokio::time::Instant;
 use tower_service::Service as _;
 
@@ -124,7 +124,7 @@ impl FaultInjector {
 
     /// Returns a transport whose requests pass the faults.
     pub fn transport(&self, clock: &Clock) -> Transport {
-        let (service, registry) = (self.service.clone(), Registry::new("coxswain"));
+        let (service, registry) = (self.service.clone(), Registry::new("steersman"));
         Transport::from_service(service, "sandbox", "test", clock, &registry).expect("unregistered metrics")
     }
 

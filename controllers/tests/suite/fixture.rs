@@ -3,19 +3,19 @@
 
 use std::time::Duration;
 
-use coxswain_controllers::hollow_kubelet::{self, Options};
-use coxswain_controllers::replicaset::{self, Metrics, REPLICA_SET};
-use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::{Client, ClientError, Delete, Fence, ListQuery, Patch, Transport, View};
-use coxswain_manager::controller::{self, Runnable};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::events::Recorder;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_sandbox::{Builder, Env as SandboxEnv, InternalController, Sandbox};
 use jiff::Timestamp;
 use prometheus::proto::MetricFamily;
 use serde_json::Value;
+use steersman_controllers::hollow_kubelet::{self, Options};
+use steersman_controllers::replicaset::{self, Metrics, REPLICA_SET};
+use steersman_manager::cache::{Caches, Scope};
+use steersman_manager::client::{Client, ClientError, Delete, Fence, ListQuery, Patch, Transport, View};
+use steersman_manager::controller::{self, Runnable};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::events::Recorder;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Resource, Uid};
+use steersman_sandbox::{Builder, Env as SandboxEnv, InternalController, Sandbox};
 use tokio_util::sync::CancellationToken;
 
 use crate::fault_injector::FaultInjector;
@@ -80,7 +80,7 @@ impl ApiFixture {
 
     /// Runs nodes on which pods become ready after `delay`.
     pub fn run_hollow_kubelet(&self, delay: Duration) {
-        let (transport, registry) = (self.direct_transport(), &Registry::new("coxswain"));
+        let (transport, registry) = (self.direct_transport(), &Registry::new("steersman"));
         let caches = self.caches(&transport, "hollow-reader", registry);
         let how = controller::Options {
             workers: 4,
@@ -97,7 +97,7 @@ impl ApiFixture {
     }
 
     pub fn run_replicaset_controller(&self) {
-        let (transport, registry) = (self.direct_transport(), &Registry::new("coxswain"));
+        let (transport, registry) = (self.direct_transport(), &Registry::new("steersman"));
         let caches = self.caches(&transport, "replica-reader", registry);
         let recorder = self.recorder(&transport, "replicas", registry);
         let metrics = Metrics::register(registry).expect("fresh series");
@@ -205,7 +205,7 @@ pub fn condition(object: &Value, type_: &str) -> (String, String) {
 /// Returns the memory that objects of a resource take in the caches.
 pub fn cached_bytes(registry: &Registry, plural: &str) -> f64 {
     let families = registry.gather();
-    let bytes = families.iter().find(|it| it.name() == "coxswain_cache_bytes");
+    let bytes = families.iter().find(|it| it.name() == "steersman_cache_bytes");
     let metrics = bytes.into_iter().flat_map(MetricFamily::get_metric);
     let of_resource = metrics.filter(|it| it.get_label().iter().any(|label| label.value() == plural));
     of_resource.map(|it| it.get_gauge().get_value()).sum()
@@ -217,7 +217,7 @@ fn direct_transport(sandbox: &Sandbox, env: &Env) -> Transport {
         "sandbox",
         "test",
         &env.clock,
-        &Registry::new("coxswain"),
+        &Registry::new("steersman"),
     );
     transport.expect("unregistered metrics")
 }

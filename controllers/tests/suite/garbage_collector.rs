@@ -24,22 +24,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_controllers::garbage_collector::discovery::Discovery;
-use coxswain_controllers::garbage_collector::kinds::{Kind, Kinds};
-use coxswain_controllers::garbage_collector::{GarbageCollector, Options};
-use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::{
+use serde_json::{Value, json};
+use steersman_controllers::garbage_collector::discovery::Discovery;
+use steersman_controllers::garbage_collector::kinds::{Kind, Kinds};
+use steersman_controllers::garbage_collector::{GarbageCollector, Options};
+use steersman_manager::cache::{Caches, Scope};
+use steersman_manager::client::{
     Client, Delete, Fence, ListQuery, Patch, Propagation, Reader, Transport, View,
 };
-use coxswain_manager::controller::Runnable;
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::events::Recorder;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_manager::sync::watch;
-use coxswain_sandbox::Sandbox;
-use coxswain_sandbox::faults::Effect;
-use serde_json::{Value, json};
+use steersman_manager::controller::Runnable;
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::events::Recorder;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Resource, Uid};
+use steersman_manager::sync::watch;
+use steersman_sandbox::Sandbox;
+use steersman_sandbox::faults::Effect;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -88,7 +88,7 @@ fn unstarted() -> Fixture {
         env: env.clone(),
         sandbox,
         api: api.clone(),
-        registry: Registry::new("coxswain"),
+        registry: Registry::new("steersman"),
         kinds: watch::Sender::new(Some(kinds)),
         refresh: Arc::default(),
         _tasks: tasks,

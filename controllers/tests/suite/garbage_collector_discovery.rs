@@ -8,15 +8,15 @@ mod registrations;
 
 use std::time::Duration;
 
-use coxswain_controllers::garbage_collector::discovery::Discovery;
-use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::{Client, Delete, Patch};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_sandbox::Sandbox;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_controllers::garbage_collector::discovery::Discovery;
+use steersman_manager::cache::{Caches, Scope};
+use steersman_manager::client::{Client, Delete, Patch};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, MetaObject, Resource};
+use steersman_sandbox::Sandbox;
 use tokio::time::Instant;
 
 use self::fault_injector::FaultInjector;
@@ -43,9 +43,9 @@ async fn fixture(before: impl FnOnce(&FaultInjector)) -> Fixture {
 async fn fixture_with(crds: &[&str], before: impl FnOnce(&FaultInjector)) -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
-    let registry = Registry::new("coxswain");
+    let registry = Registry::new("steersman");
     let sandbox = Sandbox::builder()
-        .env(coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1))
+        .env(steersman_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1))
         .start()
         .expect("a sandbox");
     let api = FaultInjector::new(sandbox.service());
@@ -122,7 +122,7 @@ impl Fixture {
     fn resolves(&self, api_version: &str, kind: &str) -> bool {
         let kinds = self.discovery.kinds();
         let kinds = kinds.borrow();
-        let resolve = |it: &std::sync::Arc<coxswain_controllers::garbage_collector::kinds::Kinds>| {
+        let resolve = |it: &std::sync::Arc<steersman_controllers::garbage_collector::kinds::Kinds>| {
             it.resolve(&api_version.into(), &kind.into()).is_some()
         };
         kinds.as_ref().is_some_and(resolve)

@@ -7,20 +7,20 @@ mod writes;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use coxswain_controllers::hollow_kubelet::{
-    FAIL, LABEL, Node, Nodes, Options, Pod, StartError, act, build, may_start, plan,
-};
-use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::{
-    Client, ClientError, Delete, Fence, ListQuery, Patch, Reader, Transport, View,
-};
-use coxswain_manager::controller::{self, Runnable as _};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_controllers::hollow_kubelet::{
+    FAIL, LABEL, Node, Nodes, Options, Pod, StartError, act, build, may_start, plan,
+};
+use steersman_manager::cache::{Caches, Scope};
+use steersman_manager::client::{
+    Client, ClientError, Delete, Fence, ListQuery, Patch, Reader, Transport, View,
+};
+use steersman_manager::controller::{self, Runnable as _};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Resource, Uid};
+use steersman_sandbox::{Env as SandboxEnv, Sandbox};
 use tokio_util::sync::CancellationToken;
 
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
@@ -47,7 +47,7 @@ fn fixture(options: Options) -> Fixture {
         "sandbox",
         "test",
         &env.clock,
-        &Registry::new("coxswain"),
+        &Registry::new("steersman"),
     )
     .expect("a transport");
     Fixture {
@@ -140,7 +140,7 @@ impl Fixture {
 
     /// Runs the controller in a term that does not end.
     fn host(&self) {
-        let registry = Registry::new("coxswain");
+        let registry = Registry::new("steersman");
         let caches = Caches::new(
             &self.env,
             Reader::clone(&self.client),

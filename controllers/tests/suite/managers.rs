@@ -12,21 +12,21 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
-use coxswain_controllers::{deployment, garbage_collector, replicaset};
-use coxswain_manager::client::{Fence, Transport};
-use coxswain_manager::election::{self, Elector};
-use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
-use coxswain_manager::health::Checks;
-use coxswain_manager::manager::{Manager, ManagerError, Options};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Resource;
-use coxswain_sandbox::ApiService;
-use coxswain_sandbox::faults::{FaultService, Faults, Gate, Matcher, RuleHandle, WatchHold};
 use http::Request;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
+use steersman_controllers::registry::{self, Descriptor, EnabledBy, Settings};
+use steersman_controllers::{deployment, garbage_collector, replicaset};
+use steersman_manager::client::{Fence, Transport};
+use steersman_manager::election::{self, Elector};
+use steersman_manager::env::{Clock, Env, Fault, TaskSet};
+use steersman_manager::health::Checks;
+use steersman_manager::manager::{Manager, ManagerError, Options};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Resource;
+use steersman_sandbox::ApiService;
+use steersman_sandbox::faults::{FaultService, Faults, Gate, Matcher, RuleHandle, WatchHold};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -197,13 +197,13 @@ impl Cluster {
         let env = Env::starting_at(self.env.clock.wall(), by.len() as u64, &tasks);
         env.clock.inject(Fault::Rate(rate));
         let link = Link::new(self.sandbox.service(), by, &self.shared);
-        let (service, registry) = (link.service.clone(), Registry::new("coxswain"));
+        let (service, registry) = (link.service.clone(), Registry::new("steersman"));
         let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
         let transport = transport.expect("unregistered metrics");
         let options = Options {
             shutdown_timeout: Some(10 * SECOND),
             instance: by.to_owned(),
-            ..Options::new("coxswain")
+            ..Options::new("steersman")
         };
         let mut manager =
             Manager::new(&env, &registry, &Checks::new(), transport.clone(), options).expect("a manager");
@@ -238,9 +238,9 @@ impl Cluster {
 
     /// Starts a leader and a standby, and completes a Deployment.
     async fn start_pair(&self) -> (Process, Process) {
-        let first = self.start("first", "coxswain", 100);
+        let first = self.start("first", "steersman", 100);
         self.leads(&first).await;
-        let second = self.start("second", "coxswain", 100);
+        let second = self.start("second", "steersman", 100);
         self.deploy("before", 3).await;
         self.complete("before").await;
         self.sleep(30 * SECOND).await;

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use coxswain_harness::seeds;
-use coxswain_manager::cache::Caches;
-use coxswain_manager::client::Fence;
-use coxswain_manager::controller::Runnable;
-use coxswain_manager::env::{Env, Rng, TaskSet};
-use coxswain_sandbox::faults::Effect;
 use http::Method;
 use serde_json::json;
+use steersman_harness::seeds;
+use steersman_manager::cache::Caches;
+use steersman_manager::client::Fence;
+use steersman_manager::controller::Runnable;
+use steersman_manager::env::{Env, Rng, TaskSet};
+use steersman_sandbox::faults::Effect;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

@@ -16,19 +16,19 @@ mod survival;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use coxswain_controllers::api::app_replica_set;
-use coxswain_controllers::hollow_kubelet;
-use coxswain_controllers::replicaset::{
+use serde_json::{Value, json};
+use steersman_controllers::api::app_replica_set;
+use steersman_controllers::hollow_kubelet;
+use steersman_controllers::replicaset::{
     self, APP_REPLICA_SET, Metrics, OwnerKind, REPLICA_SET, REPLICATION_CONTROLLER, ReplicaSetReconciler,
 };
-use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::{Delete, Fence, Patch};
-use coxswain_manager::controller::{QueueController, Runnable};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Key;
-use coxswain_sandbox::faults::Effect;
-use serde_json::{Value, json};
+use steersman_manager::cache::{Caches, Scope};
+use steersman_manager::client::{Delete, Fence, Patch};
+use steersman_manager::controller::{QueueController, Runnable};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Key;
+use steersman_sandbox::faults::Effect;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault_injector::{FaultInjector, status_reply};
@@ -58,7 +58,7 @@ async fn bare(kind: OwnerKind) -> Fixture {
     Fixture {
         base,
         kind,
-        registry: Registry::new("coxswain"),
+        registry: Registry::new("steersman"),
     }
 }
 

@@ -5,28 +5,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coxswain_controllers::api::{self, app_service::APP_SERVICES};
-use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
-use coxswain_manager::client::{Client, ClientError, Delete, Patch, Propagation, ServiceAccounts, Transport};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::health::{Checks, Health, Probes};
-use coxswain_manager::manager::{Manager, Options};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Resource};
-use coxswain_sandbox::faults::{Faults, Matcher, RecordedRequest};
-use coxswain_sandbox::{ApiService, Authorization, Env as SandboxEnv, Sandbox};
 use http::{HeaderValue, Request, header};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use kube::client::Body;
 use serde_json::{Value, json};
+use steersman_controllers::api::{self, app_service::APP_SERVICES};
+use steersman_controllers::registry::{self, Descriptor, EnabledBy, Settings};
+use steersman_manager::client::{
+    Client, ClientError, Delete, Patch, Propagation, ServiceAccounts, Transport,
+};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::health::{Checks, Health, Probes};
+use steersman_manager::manager::{Manager, Options};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Resource};
+use steersman_sandbox::faults::{Faults, Matcher, RecordedRequest};
+use steersman_sandbox::{ApiService, Authorization, Env as SandboxEnv, Sandbox};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use crate::fixture::{CRDS, DEPLOYMENTS, MAPS, PODS};
 
-const NAMESPACE: &str = "coxswain-system";
-const OWN: &str = "coxswain";
+const NAMESPACE: &str = "steersman-system";
+const OWN: &str = "steersman";
 const APP_REPLICA_SETS: Resource = Resource::namespaced(
     "appcontroller.k8s.io",
     "v1alpha1",
@@ -151,7 +153,7 @@ impl Fixture {
             "sandbox",
             "test",
             &env.clock,
-            &Registry::new("coxswain"),
+            &Registry::new("steersman"),
         );
         let admin = admin.expect("a transport").unfenced("admin", None);
         for definition in api::crds() {
@@ -165,7 +167,7 @@ impl Fixture {
         let token = token["status"]["token"].as_str().expect("a token").to_owned();
         let faults = Faults::new();
         let log = audit(&faults, format!("Bearer {token}").try_into().expect("a header"));
-        let (registry, checks) = (Registry::new("coxswain"), Checks::new());
+        let (registry, checks) = (Registry::new("steersman"), Checks::new());
         let service = faults.wrap(api_service);
         let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
         let transport = transport.expect("unregistered metrics");

@@ -9,17 +9,17 @@ mod probe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_controllers::yielding::{KcmLease, YieldingController};
-use coxswain_manager::client::{Client, Delete, Transport};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::health::{Checks, Health, Probes};
-use coxswain_manager::manager::{Manager, ManagerError, Options};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_sandbox::faults::{FaultService, Faults, Matcher, Refusal};
-use coxswain_sandbox::{ApiService, Sandbox};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_controllers::yielding::{KcmLease, YieldingController};
+use steersman_manager::client::{Client, Delete, Transport};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::health::{Checks, Health, Probes};
+use steersman_manager::manager::{Manager, ManagerError, Options};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Resource, Uid};
+use steersman_sandbox::faults::{FaultService, Faults, Matcher, Refusal};
+use steersman_sandbox::{ApiService, Sandbox};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -101,19 +101,19 @@ struct Running {
 fn fixture() -> Fixture {
     let start = Timestamp::from_second(1_800_000_000).expect("a time");
     let sandbox = Sandbox::builder()
-        .env(coxswain_sandbox::Env::starting_at(start, 7))
+        .env(steersman_sandbox::Env::starting_at(start, 7))
         .start()
         .expect("a sandbox");
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
-    let (registry, checks) = (Registry::new("coxswain"), Checks::new());
+    let (registry, checks) = (Registry::new("steersman"), Checks::new());
     let faults = Faults::new();
     let service = faults.wrap(sandbox.service());
     let transport = Transport::from_service(service.clone(), "sandbox", "test", &env.clock, &registry);
     let transport = transport.expect("unregistered metrics");
     let options = Options {
         shutdown_timeout: Some(10 * SECOND),
-        ..Options::new("coxswain")
+        ..Options::new("steersman")
     };
     let manager = Manager::new(&env, &registry, &checks, transport, options).expect("a manager");
     let admin = Transport::from_service(
@@ -121,7 +121,7 @@ fn fixture() -> Fixture {
         "api.test",
         "test",
         &env.clock,
-        &Registry::new("coxswain"),
+        &Registry::new("steersman"),
     );
     Fixture {
         admin: admin.expect("a transport").unfenced("admin", None),
@@ -293,8 +293,8 @@ impl Running {
             .expect("metrics");
         let is_one = |series: &str| text.lines().any(|line| line == format!("{series} 1"));
         (
-            is_one(r#"coxswain_controller_yielding{name="one"}"#),
-            is_one(r#"running_managed_controllers{manager="coxswain",name="one"}"#),
+            is_one(r#"steersman_controller_yielding{name="one"}"#),
+            is_one(r#"running_managed_controllers{manager="steersman",name="one"}"#),
         )
     }
 

@@ -1,9 +1,9 @@
-{{- define "coxswain.name" -}}
+{{- define "steersman.name" -}}
 {{ .Chart.Name }}
 {{- end }}
 
 {{/* Name of the objects. 52 characters leave room for suffixes. */}}
-{{- define "coxswain.fullname" -}}
+{{- define "steersman.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{ .Values.fullnameOverride }}
 {{- else if contains .Chart.Name .Release.Name -}}
@@ -13,18 +13,18 @@
 {{- end -}}
 {{- end }}
 
-{{- define "coxswain.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "coxswain.name" . }}
+{{- define "steersman.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "steersman.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
 {{/* Helm adds app.kubernetes.io/managed-by at installation. */}}
-{{- define "coxswain.labels" -}}
-{{ include "coxswain.selectorLabels" . }}
+{{- define "steersman.labels" -}}
+{{ include "steersman.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 
-{{- define "coxswain.image" -}}
+{{- define "steersman.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
 {{- else -}}
@@ -33,17 +33,17 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 
 {{/* Replaces the default release's name in a name of files/roles.yaml: (list $ name). */}}
-{{- define "coxswain.rename" -}}
-{{ regexReplaceAll "^coxswain" (index . 1) (include "coxswain.fullname" (index . 0)) }}
+{{- define "steersman.rename" -}}
+{{ regexReplaceAll "^steersman" (index . 1) (include "steersman.fullname" (index . 0)) }}
 {{- end }}
 
 {{/* Replaces the default release's namespace: (list $ namespace). */}}
-{{- define "coxswain.namespaceOf" -}}
-{{ if eq (index . 1) "coxswain-system" }}{{ (index . 0).Release.Namespace }}{{ else }}{{ index . 1 }}{{ end }}
+{{- define "steersman.namespaceOf" -}}
+{{ if eq (index . 1) "steersman-system" }}{{ (index . 0).Release.Namespace }}{{ else }}{{ index . 1 }}{{ end }}
 {{- end }}
 
 {{/* Components whose roles are installed, as a YAML map. */}}
-{{- define "coxswain.components" -}}
+{{- define "steersman.components" -}}
 {{- $controllers := .Values.controllers -}}
 access: true
 users: true
@@ -69,7 +69,7 @@ yielding: true
 {{- end }}
 
 {{/* Fields of a pod that the Deployment and the test have in common. */}}
-{{- define "coxswain.pod" -}}
+{{- define "steersman.pod" -}}
 {{- $webhookFiles := and .Values.webhooks.enabled .Values.webhooks.secretName -}}
 securityContext:
   runAsNonRoot: true
@@ -98,7 +98,7 @@ volumes:
 {{- if .Values.config }}
 - name: config
   configMap:
-    name: {{ include "coxswain.fullname" . }}
+    name: {{ include "steersman.fullname" . }}
 {{- end }}
 {{- if .Values.tls.secretName }}
 - name: tls
@@ -116,9 +116,9 @@ volumes:
 {{- end }}
 
 {{/* Fields of the container that the Deployment and the test have in common. */}}
-{{- define "coxswain.container" -}}
+{{- define "steersman.container" -}}
 {{- $webhookFiles := and .Values.webhooks.enabled .Values.webhooks.secretName -}}
-image: {{ include "coxswain.image" . }}
+image: {{ include "steersman.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- with .Values.resources }}
 resources:
@@ -133,30 +133,30 @@ securityContext:
 volumeMounts:
 {{- if .Values.config }}
 - name: config
-  mountPath: /etc/coxswain/config
+  mountPath: /etc/steersman/config
   readOnly: true
 {{- end }}
 {{- if .Values.tls.secretName }}
 - name: tls
-  mountPath: /etc/coxswain/tls
+  mountPath: /etc/steersman/tls
   readOnly: true
 {{- end }}
 {{- if $webhookFiles }}
 - name: webhook
-  mountPath: /etc/coxswain/webhook
+  mountPath: /etc/steersman/webhook
   readOnly: true
 {{- end }}
 {{- end }}
 {{- end }}
 
 {{/* Arguments of the container. */}}
-{{- define "coxswain.args" -}}
-{{- $name := include "coxswain.fullname" . -}}
+{{- define "steersman.args" -}}
+{{- $name := include "steersman.fullname" . -}}
 # Must stay first: overlays patch args/0.
 - --controllers={{ join "," .Values.controllers }}
 - --leader-elect={{ .Values.leaderElection.enabled }}
 - --leader-elect-resource-namespace={{ .Release.Namespace }}
-{{- if ne $name "coxswain" }}
+{{- if ne $name "steersman" }}
 - --leader-elect-resource-name={{ $name }}
 {{- end }}
 # Each controller writes as its own service account, in the namespace of the Lease.
@@ -164,17 +164,17 @@ volumeMounts:
 {{- if .Values.webhooks.enabled }}
 - --webhook-port=9443
 {{- if .Values.webhooks.secretName }}
-- --webhook-cert-dir=/etc/coxswain/webhook
+- --webhook-cert-dir=/etc/steersman/webhook
 {{- else }}
 - --webhook-service={{ .Release.Namespace }}/{{ $name }}-webhook
 {{- end }}
 {{- end }}
 {{- if .Values.tls.secretName }}
-- --tls-cert-file=/etc/coxswain/tls/tls.crt
-- --tls-private-key-file=/etc/coxswain/tls/tls.key
+- --tls-cert-file=/etc/steersman/tls/tls.crt
+- --tls-private-key-file=/etc/steersman/tls/tls.key
 {{- end }}
 {{- if .Values.config }}
-- --config=/etc/coxswain/config/coxswain.yaml
+- --config=/etc/steersman/config/steersman.yaml
 {{- end }}
 {{- range .Values.extraArgs }}
 - {{ . | quote }}

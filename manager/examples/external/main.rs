@@ -4,14 +4,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::controller::{Action, Context, Controller, Definition, ReconcileError};
-use coxswain_manager::events::EventType;
-use coxswain_manager::manager::Manager;
-use coxswain_manager::object::Key;
-use coxswain_manager::predicate::Predicate;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use steersman_manager::controller::{Action, Context, Controller, Definition, ReconcileError};
+use steersman_manager::events::EventType;
+use steersman_manager::manager::Manager;
+use steersman_manager::object::Key;
+use steersman_manager::predicate::Predicate;
 
 mod store;
 #[cfg(test)]

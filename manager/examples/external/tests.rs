@@ -5,17 +5,17 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coxswain_manager::client::{Client, ListQuery, Patch, Transport};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::manager::Manager;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Key;
-use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 use futures_util::TryStreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::CustomResourceExt as _;
 use serde_json::json;
+use steersman_manager::client::{Client, ListQuery, Patch, Transport};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::manager::Manager;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Key;
+use steersman_sandbox::{Env as SandboxEnv, Sandbox};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use coxswain_manager::controller::{Action, Context, Controller, Definition};
-use coxswain_manager::manager::Manager;
-use coxswain_manager::object::Key;
-use coxswain_manager::predicate::Predicate;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{CustomResource, Resource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use steersman_manager::controller::{Action, Context, Controller, Definition};
+use steersman_manager::manager::Manager;
+use steersman_manager::object::Key;
+use steersman_manager::predicate::Predicate;
 
 #[cfg(test)]
 mod tests;

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::{Client, Transport};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::manager::Manager;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Key;
-use coxswain_sandbox::faults::{Faults, Matcher, Refusal};
-use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::CustomResourceExt as _;
+use steersman_manager::client::{Client, Transport};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::manager::Manager;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Key;
+use steersman_sandbox::faults::{Faults, Matcher, Refusal};
+use steersman_sandbox::{Env as SandboxEnv, Sandbox};
 use tokio_util::sync::CancellationToken;
 
 use super::{Greeting, GreetingSpec, controller};

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use coxswain_manager::client::Cause;
-use coxswain_manager::manager::Manager;
-use coxswain_manager::webhook::{
-    AdmissionRequest, Denial, Hooks, Operation, ServiceCertificate, ServiceName, Source,
-};
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::ResourceExt as _;
+use steersman_manager::client::Cause;
+use steersman_manager::manager::Manager;
+use steersman_manager::webhook::{
+    AdmissionRequest, Denial, Hooks, Operation, ServiceCertificate, ServiceName, Source,
+};
 
 #[cfg(test)]
 mod tests;

@@ -3,18 +3,18 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coxswain_harness::program::free_address;
-use coxswain_manager::client::{Client, ClientError, Transport};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::manager::Manager;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Resource;
-use coxswain_manager::webhook::{AdmissionRequest, Operation, mutating_path, validating_path};
-use coxswain_sandbox::Sandbox;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
+use steersman_harness::program::free_address;
+use steersman_manager::client::{Client, ClientError, Transport};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::manager::Manager;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Resource;
+use steersman_manager::webhook::{AdmissionRequest, Operation, mutating_path, validating_path};
+use steersman_sandbox::Sandbox;
 use tokio_util::sync::CancellationToken;
 
 use super::{ANNOTATION, certificate, hooks, inject, validate};

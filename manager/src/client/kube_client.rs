@@ -18,7 +18,7 @@ impl Client {
     /// [unconditional write](UNCONDITIONAL_WRITE_TIMEOUT), whatever its preconditions are.
     ///
     /// ```
-    /// # use coxswain_manager::client::Client;
+    /// # use steersman_manager::client::Client;
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # async fn read(client: &Client) -> Result<(), kube::Error> {
     /// let maps: kube::Api<ConfigMap> = kube::Api::namespaced(client.kube(), "default");

@@ -23,7 +23,7 @@ use crate::trace::Tracer;
 ///
 /// A [`Client`] creates an object:
 /// ```
-/// # use coxswain_manager::client::{Client, ClientError};
+/// # use steersman_manager::client::{Client, ClientError};
 /// # use k8s_openapi::api::core::v1::ConfigMap;
 /// async fn create(client: &Client, map: &ConfigMap) -> Result<ConfigMap, ClientError> {
 ///     client.api().create(map).await
@@ -31,7 +31,7 @@ use crate::trace::Tracer;
 /// ```
 /// A reader does not have the method:
 /// ```compile_fail,E0599
-/// # use coxswain_manager::client::{ClientError, Reader};
+/// # use steersman_manager::client::{ClientError, Reader};
 /// # use k8s_openapi::api::core::v1::ConfigMap;
 /// async fn create(client: &Reader, map: &ConfigMap) -> Result<ConfigMap, ClientError> {
 ///     client.api().create(map).await

@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::metrics::Registry;
-use coxswain_sandbox::Sandbox;
-use coxswain_sandbox::faults::{Faults, Matcher, Refusal};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use prometheus::TextEncoder;
 use serde_json::json;
+use steersman_sandbox::Sandbox;
+use steersman_sandbox::faults::{Faults, Matcher, Refusal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 

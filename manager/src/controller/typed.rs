@@ -24,9 +24,9 @@ const UNSERVED_DELAY: Duration = Duration::from_secs(30);
 /// A controller of the objects of type `K`, before it has a reconcile function.
 ///
 /// ```
-/// use coxswain_manager::controller::{Action, Context, Controller, ReconcileError};
-/// use coxswain_manager::object::MetadataOf;
-/// use coxswain_manager::predicate::Predicate;
+/// use steersman_manager::controller::{Action, Context, Controller, ReconcileError};
+/// use steersman_manager::object::MetadataOf;
+/// use steersman_manager::predicate::Predicate;
 /// use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 ///
 /// async fn reconcile(ctx: Context<Deployment>) -> Result<Action, ReconcileError> {

@@ -61,7 +61,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn leader_is_unhealthy_20_s_after_lease_expiry() {
         let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
-        let health = Health::new(&clock, "coxswain", Duration::from_secs(15));
+        let health = Health::new(&clock, "steersman", Duration::from_secs(15));
         clock.sleep(Duration::from_hours(1)).await;
         assert_eq!(health.check(), Ok(()), "standby");
         health.set_renewed(Some(clock.now()));
@@ -71,7 +71,7 @@ mod tests {
         let stalled = health.check().expect_err("too long");
         assert_eq!(
             stalled.to_string(),
-            "failed election to renew leadership on lease coxswain"
+            "failed election to renew leadership on lease steersman"
         );
         health.set_renewed(None);
         assert_eq!(health.check(), Ok(()));

@@ -218,13 +218,13 @@ mod tests {
 
     #[test]
     fn claim_round_trips_through_the_lease() {
-        let lease = Record::create(&Key::new("kube-system", "coxswain"), &claim("a"));
+        let lease = Record::create(&Key::new("kube-system", "steersman"), &claim("a"));
         assert_eq!(
             lease,
             json!({
                 "apiVersion": "coordination.k8s.io/v1",
                 "kind": "Lease",
-                "metadata": {"namespace": "kube-system", "name": "coxswain"},
+                "metadata": {"namespace": "kube-system", "name": "steersman"},
                 "spec": {
                     "holderIdentity": "a",
                     "leaseDurationSeconds": 15,

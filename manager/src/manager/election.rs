@@ -147,8 +147,8 @@ async fn elected(leadership: &mut watch::Receiver<Leadership>, last: Option<Term
 mod tests {
     use super::*;
 
-    use coxswain_sandbox::Sandbox;
     use jiff::Timestamp;
+    use steersman_sandbox::Sandbox;
 
     use crate::client::Transport;
     use crate::election::Config;

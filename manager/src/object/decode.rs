@@ -1,7 +1,7 @@
 //! Decoders of fields for projections: `#[serde(deserialize_with = "...")]`.
 //!
 //! ```
-//! use coxswain_manager::object::decode;
+//! use steersman_manager::object::decode;
 //!
 //! #[derive(serde::Deserialize)]
 //! #[serde(rename_all = "camelCase")]
@@ -9,7 +9,7 @@
 //!     #[serde(deserialize_with = "decode::time")]
 //!     start_time: Option<jiff::Timestamp>,
 //!     #[serde(default, deserialize_with = "decode::null_is_default")]
-//!     conditions: Vec<coxswain_manager::conditions::Condition>,
+//!     conditions: Vec<steersman_manager::conditions::Condition>,
 //! }
 //!
 //! let status: PodStatus = serde_json::from_str(r#"{"startTime": "2026-01-01T00:00:00Z", "conditions": null}"#)?;

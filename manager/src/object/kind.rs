@@ -59,7 +59,7 @@ impl<K: Kind> Kind for MetadataOf<K> {
 /// Annotations are dropped, except those that are listed.
 ///
 /// ```
-/// use coxswain_manager::object::Meta;
+/// use steersman_manager::object::Meta;
 /// use k8s_openapi::api::core::v1::Pod;
 ///
 /// #[derive(Debug, PartialEq, serde::Deserialize)]
@@ -75,7 +75,7 @@ impl<K: Kind> Kind for MetadataOf<K> {
 ///     phase: String,
 /// }
 ///
-/// coxswain_manager::projection!(PodPhase of Pod, annotations: ["example.com/owner"]);
+/// steersman_manager::projection!(PodPhase of Pod, annotations: ["example.com/owner"]);
 /// ```
 #[macro_export]
 macro_rules! projection {

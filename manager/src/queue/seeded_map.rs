@@ -3,7 +3,7 @@
 //! std's hash maps are banned because their iteration order differs between runs. This map is never iterated. Its seed comes
 //! from `Env`: runs are reproducible, and an attacker cannot choose object names that collide. A tree is as fast with few
 //! items; with 100,000 it takes 1.4 times as long for items in the order of their names, and 2.8 times otherwise
-//! (`cargo bench -p coxswain-manager --bench queue`).
+//! (`cargo bench -p steersman-manager --bench queue`).
 
 use foldhash::SharedSeed;
 use foldhash::fast::SeedableRandomState;

@@ -8,11 +8,11 @@ mod watch;
 
 use std::collections::BTreeMap;
 
-use coxswain_harness::{Cluster, Test, fixtures};
-use coxswain_manager::cache::{Caches, Delta, Scope, Subscription};
-use coxswain_manager::object::{Key, Meta, Object, Resource};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use steersman_harness::{Cluster, Test, fixtures};
+use steersman_manager::cache::{Caches, Delta, Scope, Subscription};
+use steersman_manager::object::{Key, Meta, Object, Resource};
 
 use crate::process::{Process, soon};
 
@@ -131,7 +131,7 @@ fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().expect("a uid")
 }
 
-fn version(object: &Value) -> coxswain_manager::object::Version {
+fn version(object: &Value) -> steersman_manager::object::Version {
     object["metadata"]["resourceVersion"]
         .as_str()
         .expect("a version")

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use coxswain_harness::{Cluster, fixtures, time};
-use coxswain_manager::client::{Fence, Takeover, Term};
-use coxswain_manager::election::{Config, Elector, Leadership, Release, ReleaseError};
-use coxswain_manager::manager::identity;
-use coxswain_manager::sync::watch;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use serde_json::Value;
+use steersman_harness::{Cluster, fixtures, time};
+use steersman_manager::client::{Fence, Takeover, Term};
+use steersman_manager::election::{Config, Elector, Leadership, Release, ReleaseError};
+use steersman_manager::manager::identity;
+use steersman_manager::sync::watch;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::process::{Process, soon, until};
 
 /// The name of the Lease of every test; namespaces differ.
-pub const NAME: &str = "coxswain";
+pub const NAME: &str = "steersman";
 /// Short enough to expire within a test.
 pub const LEASE: Duration = Duration::from_secs(13);
 /// Long enough for a machine that stands still for seconds.

@@ -2,18 +2,18 @@
 
 use std::fs;
 
-use coxswain_harness::{Cluster, Need, Test, test, time};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::health::Checks;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::serve::CertificateMetrics;
-use coxswain_manager::webhook::{
-    CONVERSION_PATH, Certificates, Conversion, ConversionError, Convertible, Hooks, Server, Source,
-};
 use k8s_openapi::ByteString;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use steersman_harness::{Cluster, Need, Test, test, time};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::health::Checks;
+use steersman_manager::metrics::Registry;
+use steersman_manager::serve::CertificateMetrics;
+use steersman_manager::webhook::{
+    CONVERSION_PATH, Certificates, Conversion, ConversionError, Convertible, Hooks, Server, Source,
+};
 
 pub fn tests() -> Vec<Test> {
     vec![test!(objects_are_served_in_both_versions).needs(Need::Real)]

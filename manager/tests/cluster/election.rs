@@ -4,7 +4,7 @@ mod handover;
 mod record;
 mod tampering;
 
-use coxswain_harness::Test;
+use steersman_harness::Test;
 
 pub fn tests() -> Vec<Test> {
     [record::tests(), tampering::tests(), handover::tests()].concat()

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_harness::fixtures::MERGE;
-use coxswain_harness::{Cluster, Test, fixtures, test};
-use coxswain_manager::client::{ClientError, Delete, Patch};
-use coxswain_manager::object::{Key, Resource, Uid};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
+use steersman_harness::fixtures::MERGE;
+use steersman_harness::{Cluster, Test, fixtures, test};
+use steersman_manager::client::{ClientError, Delete, Patch};
+use steersman_manager::object::{Key, Resource, Uid};
 
 use crate::candidate::{self, Candidate};
 

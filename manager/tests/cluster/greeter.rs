@@ -12,11 +12,11 @@ use std::env;
 use std::fs::{self, File};
 use std::process::{ExitCode, Stdio};
 
-use coxswain_harness::{Api, Cluster, Test, fixtures, test, time};
-use coxswain_manager::manager::Manager;
 use kube::CustomResourceExt as _;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
+use steersman_harness::{Api, Cluster, Test, fixtures, test, time};
+use steersman_manager::manager::Manager;
 use tokio::process::Command;
 use tokio::runtime::Runtime;
 

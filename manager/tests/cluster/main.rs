@@ -16,7 +16,7 @@ fn main() -> std::process::ExitCode {
     if let Some(code) = greeter::main() {
         return code;
     }
-    coxswain_harness::runner::main(
+    steersman_harness::runner::main(
         [
             caches::tests(),
             conversion::tests(),

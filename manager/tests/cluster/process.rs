@@ -1,11 +1,11 @@
 //! A process with its own environment, connection and metrics registry.
 
-use coxswain_harness::{Cluster, time};
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::metrics::Registry;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use prometheus::TextEncoder;
+use steersman_harness::{Cluster, time};
+use steersman_manager::client::Transport;
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::metrics::Registry;
 
 /// A process. Dropping it simulates a crash.
 pub struct Process {

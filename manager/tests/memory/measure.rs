@@ -1,13 +1,13 @@
 //! The memory of a cache of pods: counted, not timed. Only allocations of the current thread count, which runs all tasks.
 
 use allocation_counter::AllocationInfo;
-use coxswain_manager::cache::{Caches, Scope, Subscription};
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Interner, Meta, MetaObject, Object, Resource, Text, Version};
 use jiff::Timestamp;
 use serde::Deserialize;
+use steersman_manager::cache::{Caches, Scope, Subscription};
+use steersman_manager::client::Transport;
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Interner, Meta, MetaObject, Object, Resource, Text, Version};
 
 use super::pods::Pods;
 

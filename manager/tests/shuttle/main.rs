@@ -1,7 +1,7 @@
 //! The queue's own sources with shuttle's mutex and tasks and a simulated clock, under many schedules.
 //!
 //! Shuttle switches tasks at every lock, unlock and await. The internals of tokio's `Notify` are not modelled; tokio tests
-//! them with loom. `COXSWAIN_SCHEDULES=1000000 cargo test -p coxswain-manager --release --test shuttle` runs that many
+//! them with loom. `STEERSMAN_SCHEDULES=1000000 cargo test -p steersman-manager --release --test shuttle` runs that many
 //! schedules of each kind; the default is small.
 
 #[path = "../../src"]
@@ -17,15 +17,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use coxswain_manager::{backoff, metrics};
 use shuttle::future::{block_on, spawn, yield_now};
+use steersman_manager::{backoff, metrics};
 
 use env::Env;
 use library::queue::{Exponential, Item, Priority, Queue};
 
 /// Runs a model under random schedules, and under schedules with at most three preemptions.
 fn explore(model: impl Fn() + Send + Sync + Copy + 'static) {
-    let schedules = std::env::var("COXSWAIN_SCHEDULES")
+    let schedules = std::env::var("STEERSMAN_SCHEDULES")
         .ok()
         .and_then(|n| n.parse().ok())
         .unwrap_or(2000);

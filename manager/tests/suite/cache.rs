@@ -17,17 +17,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::metrics::Registry;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde::{Deserialize, Deserializer};
+use steersman_manager::metrics::Registry;
 
-use coxswain_manager::cache::{Cache, Caches, Delta, Scope, Subscription};
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::object::{Key, Meta, Object, Resource, Version};
-use coxswain_sandbox::Sandbox;
+use steersman_manager::cache::{Cache, Caches, Delta, Scope, Subscription};
+use steersman_manager::client::Transport;
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::object::{Key, Meta, Object, Resource, Version};
+use steersman_sandbox::Sandbox;
 
 use self::server::{Server, Verb};
 
@@ -94,7 +94,7 @@ fn fixture_with(scope: Scope, seed: u64) -> Fixture {
 
 fn sandbox(seed: u64) -> Sandbox {
     Sandbox::builder()
-        .env(coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, seed))
+        .env(steersman_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, seed))
         .start()
         .expect("a sandbox")
 }

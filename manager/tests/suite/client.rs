@@ -12,11 +12,11 @@ mod redaction;
 mod service_account;
 mod typed;
 
-use coxswain_manager::client::{RateLimit, Transport};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Resource;
 use jiff::Timestamp;
+use steersman_manager::client::{RateLimit, Transport};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Resource;
 
 use self::recorder::RecordingServer;
 

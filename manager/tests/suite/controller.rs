@@ -9,24 +9,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use coxswain_manager::metrics::Registry;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::{Value, json};
+use steersman_manager::metrics::Registry;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use coxswain_manager::cache::{Cache, Caches, Lookup, Scope};
-use coxswain_manager::client::{Fence, Transport};
-use coxswain_manager::controller::{
+use steersman_manager::cache::{Cache, Caches, Lookup, Scope};
+use steersman_manager::client::{Fence, Transport};
+use steersman_manager::controller::{
     Action, Builder, Fatal, Options, ReconcileContext, ReconcileError, Reconciler, Runnable,
 };
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::handler::Handler;
-use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_manager::source::Source;
-use coxswain_sandbox::Sandbox;
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::handler::Handler;
+use steersman_manager::object::{Key, MetaObject, Resource};
+use steersman_manager::source::Source;
+use steersman_sandbox::Sandbox;
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 
@@ -74,7 +74,7 @@ fn start() -> Fixture {
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
     let registry = Registry::new("test");
     let sandbox = Sandbox::builder()
-        .env(coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 0))
+        .env(steersman_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 0))
         .start()
         .expect("a sandbox");
     let transport = Transport::from_service(sandbox.service(), "sandbox", "test", &env.clock, &registry)

@@ -17,20 +17,20 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coxswain_manager::metrics::Registry;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
+use steersman_manager::metrics::Registry;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use coxswain_manager::client::{Client, Delete, Fence, Patch, Reader, Takeover, Term, Transport};
-use coxswain_manager::election::{Config, Elector, Health, Leadership, Release};
-use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
-use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_manager::sync::watch;
-use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
+use steersman_manager::client::{Client, Delete, Fence, Patch, Reader, Takeover, Term, Transport};
+use steersman_manager::election::{Config, Elector, Health, Leadership, Release};
+use steersman_manager::env::{Clock, Env, Fault, TaskSet};
+use steersman_manager::object::{Key, Resource, Uid};
+use steersman_manager::sync::watch;
+use steersman_sandbox::{Env as SandboxEnv, Sandbox};
 
 use self::network::{Network, NetworkFault, WatchFault};
 
@@ -182,7 +182,7 @@ impl Cluster {
             &env,
             transport.unfenced("leader-election", None),
             fence.clone(),
-            Config::new("kube-system", "coxswain", identity.clone()),
+            Config::new("kube-system", "steersman", identity.clone()),
             &registry,
         )
         .expect("an elector");
@@ -219,14 +219,14 @@ impl Cluster {
     }
 
     fn key() -> Key {
-        Key::new("kube-system", "coxswain")
+        Key::new("kube-system", "steersman")
     }
 
     async fn lease(&self) -> Option<Value> {
         match self.client.get(&Resource::of::<Lease>(), &Self::key()).await {
             Ok(lease) => Some(lease),
             Err(error) => {
-                assert!(error.is_not_found("coxswain"), "{error}");
+                assert!(error.is_not_found("steersman"), "{error}");
                 None
             }
         }
@@ -335,7 +335,7 @@ impl Candidate {
             .find(|family| family.name() == name)
             .expect("a metric");
         let metric = &family.get_metric()[0];
-        assert_eq!(metric.get_label()[0].value(), "coxswain");
+        assert_eq!(metric.get_label()[0].value(), "steersman");
         metric.get_gauge().get_value() + metric.get_counter().get_value()
     }
 }

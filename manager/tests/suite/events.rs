@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::{Delete, Fence, ListQuery, View};
-use coxswain_manager::events::{EventType, ObjectRef, Recorder};
-use coxswain_manager::object::{Key, Resource, Uid, Version};
-use coxswain_sandbox::faults::{Effect, Matcher};
 use prometheus::TextEncoder;
 use serde_json::{Value, json};
+use steersman_manager::client::{Delete, Fence, ListQuery, View};
+use steersman_manager::events::{EventType, ObjectRef, Recorder};
+use steersman_manager::object::{Key, Resource, Uid, Version};
+use steersman_sandbox::faults::{Effect, Matcher};
 
 use crate::fixture::{Fixture, fixture, proxy_reply};
 
@@ -342,7 +342,7 @@ async fn recorder_ends_with_last_clone_or_tasks_and_can_be_restarted() {
     assert!(second.flush(SOON).await);
     assert_eq!(events(&fixture).await.len(), 1, "queued events are written");
     assert_eq!(fixture.tasks.len(), 1);
-    fixture.tasks = coxswain_manager::env::TaskSet::new();
+    fixture.tasks = steersman_manager::env::TaskSet::new();
     assert!(!second.flush(SOON).await);
     second.event(&pod("default", "web"), EventType::Normal, "Created", "");
     assert_eq!(dropped(&fixture, "stopped"), 1);

@@ -2,14 +2,14 @@
 
 use std::sync::Mutex;
 
-use coxswain_manager::client::{Client, Transport};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Resource};
-use coxswain_sandbox::faults::{Effect, Faults, Matcher, RuleHandle};
-use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 use jiff::Timestamp;
 use serde_json::Value;
+use steersman_manager::client::{Client, Transport};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Resource};
+use steersman_sandbox::faults::{Effect, Faults, Matcher, RuleHandle};
+use steersman_sandbox::{Env as SandboxEnv, Sandbox};
 
 const START: i64 = 1_800_000_000;
 

@@ -15,16 +15,16 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::client::{RateLimit, Transport};
-use coxswain_manager::election::{self, Elector};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::events::Recorder;
-use coxswain_manager::health::Checks;
-use coxswain_manager::manager::{Manager, ManagerError, Options};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Resource;
-use coxswain_sandbox::{ApiService, Sandbox};
 use jiff::Timestamp;
+use steersman_manager::client::{RateLimit, Transport};
+use steersman_manager::election::{self, Elector};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::events::Recorder;
+use steersman_manager::health::Checks;
+use steersman_manager::manager::{Manager, ManagerError, Options};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Resource;
+use steersman_sandbox::{ApiService, Sandbox};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +57,7 @@ struct Running {
 
 fn sandbox() -> Sandbox {
     Sandbox::builder()
-        .env(coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1))
+        .env(steersman_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1))
         .start()
         .expect("a sandbox")
 }
@@ -100,7 +100,7 @@ impl Process {
         let options = Options {
             limit,
             shutdown_timeout: Some(10 * SECOND),
-            ..Options::new("coxswain")
+            ..Options::new("steersman")
         };
         let manager = Manager::new(&env, &registry, &checks, transport.clone(), options).expect("a manager");
         Self {
@@ -134,7 +134,7 @@ impl Process {
 
     fn elector(&self) -> Elector {
         let client = self.transport.unfenced("leader-election", None);
-        let config = election::Config::new("kube-system", "coxswain", self.identity);
+        let config = election::Config::new("kube-system", "steersman", self.identity);
         let fence = self.manager.fence().clone();
         Elector::new(&self.env, client, fence, config, &self.registry).expect("an elector")
     }

@@ -1,14 +1,14 @@
 //! Patches of finalizers and owner references preserve all other fields.
 
-use coxswain_manager::client::Patch;
-use coxswain_manager::object::{Key, Meta, MetaObject, Resource};
-use coxswain_manager::{finalizer, owner};
 use serde_json::{Value, json};
+use steersman_manager::client::Patch;
+use steersman_manager::object::{Key, Meta, MetaObject, Resource};
+use steersman_manager::{finalizer, owner};
 
 use crate::fixture::{Fixture, fixture};
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
-const OURS: &str = "coxswain.dev/ours";
+const OURS: &str = "steersman.dev/ours";
 
 fn key() -> Key {
     Key::new("default", "map")

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::queue::{Item, Queue, default_limiter};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::queue::{Item, Queue, default_limiter};
 
 /// A queue with its environment.
 struct Fixture<K: Item = u32> {

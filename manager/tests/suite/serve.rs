@@ -11,11 +11,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coxswain_harness::time;
-use coxswain_manager::env::{Env, Fault, TaskSet};
-use coxswain_manager::health::Checks;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Access, Endpoints, Server, Tls};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::{http1, http2};
@@ -25,6 +20,11 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use steersman_harness::time;
+use steersman_manager::env::{Env, Fault, TaskSet};
+use steersman_manager::health::Checks;
+use steersman_manager::metrics::Registry;
+use steersman_manager::serve::{ALWAYS_ALLOW_PATHS, Access, Endpoints, Server, Tls};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

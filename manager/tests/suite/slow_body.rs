@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use coxswain_manager::cache::{Cache, Caches, Scope};
-use coxswain_manager::client::{Client, ClientError, Patch, Transport};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_sandbox::Sandbox;
-use coxswain_sandbox::faults::{Faults, Matcher};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_manager::cache::{Cache, Caches, Scope};
+use steersman_manager::client::{Client, ClientError, Patch, Transport};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, MetaObject, Resource};
+use steersman_sandbox::Sandbox;
+use steersman_sandbox::faults::{Faults, Matcher};
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 const SECOND: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ fn fixture() -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
     let sandbox = Sandbox::builder()
-        .env(coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1))
+        .env(steersman_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1))
         .start()
         .expect("a sandbox");
     let faults = Faults::new();

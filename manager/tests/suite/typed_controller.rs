@@ -10,21 +10,21 @@ mod tasks;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::client::{Client, Transport};
-use coxswain_manager::controller::{Action, Context, Controller, Definition, ReconcileError};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::health::{Checks, Health, Probes};
-use coxswain_manager::manager::{Manager, Options};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Resource};
-use coxswain_sandbox::faults::Faults;
-use coxswain_sandbox::{Env as SandboxEnv, Sandbox};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{CustomResource, CustomResourceExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use steersman_manager::client::{Client, Transport};
+use steersman_manager::controller::{Action, Context, Controller, Definition, ReconcileError};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::health::{Checks, Health, Probes};
+use steersman_manager::manager::{Manager, Options};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Resource};
+use steersman_sandbox::faults::Faults;
+use steersman_sandbox::{Env as SandboxEnv, Sandbox};
 use tokio_util::sync::CancellationToken;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -178,7 +178,7 @@ impl Fixture {
     }
 
     async fn merge(&self, resource: &Resource, name: &str, patch: Value) {
-        let patch = coxswain_manager::client::Patch::merge(&patch);
+        let patch = steersman_manager::client::Patch::merge(&patch);
         let patched = self.user.patch::<Value>(resource, &key(name), patch).await;
         patched.expect("patched");
     }

@@ -14,16 +14,6 @@ mod typed;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::client::{Client, Delete, Patch, Transport};
-use coxswain_manager::election::{self, Elector};
-use coxswain_manager::env::{Env, Fault, TaskSet};
-use coxswain_manager::health::{Checks, Health, Probes};
-use coxswain_manager::manager::{Manager, ManagerError, Options};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_manager::serve::{CertificateMetrics, Tls};
-use coxswain_manager::webhook::{Certificates, ServiceCertificate, ServiceName, Source};
-use coxswain_sandbox::Sandbox;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use prometheus::TextEncoder;
@@ -32,6 +22,16 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
+use steersman_manager::client::{Client, Delete, Patch, Transport};
+use steersman_manager::election::{self, Elector};
+use steersman_manager::env::{Env, Fault, TaskSet};
+use steersman_manager::health::{Checks, Health, Probes};
+use steersman_manager::manager::{Manager, ManagerError, Options};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, MetaObject, Resource};
+use steersman_manager::serve::{CertificateMetrics, Tls};
+use steersman_manager::webhook::{Certificates, ServiceCertificate, ServiceName, Source};
+use steersman_sandbox::Sandbox;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
@@ -106,7 +106,7 @@ fn configuration() -> Key {
 /// A cluster without webhook configurations.
 fn bare() -> Cluster {
     let sandbox = Sandbox::builder()
-        .env(coxswain_sandbox::Env::starting_at(start(), 1))
+        .env(steersman_sandbox::Env::starting_at(start(), 1))
         .start()
         .expect("a sandbox");
     let tasks = TaskSet::new();
@@ -205,7 +205,7 @@ impl Cluster {
     async fn standby(&self) -> Replica {
         let leases = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
         let lease = json!({
-            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "coxswain"},
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "steersman"},
             "spec": {"holderIdentity": "other", "leaseDurationSeconds": 1_000_000_000},
         });
         let held: Result<MetaObject, _> = self
@@ -231,7 +231,7 @@ impl Cluster {
             Transport::from_service(api, "sandbox", "test", &env.clock, &registry).expect("a transport");
         let options = Options {
             shutdown_timeout: Some(10 * SECOND),
-            ..Options::new("coxswain")
+            ..Options::new("steersman")
         };
         let mut manager =
             Manager::new(&env, &registry, &checks, transport.clone(), options).expect("a manager");
@@ -240,7 +240,7 @@ impl Cluster {
         certificates.host(&mut manager);
         if elects {
             let client = transport.unfenced("leader-election", None);
-            let config = election::Config::new("kube-system", "coxswain", identity);
+            let config = election::Config::new("kube-system", "steersman", identity);
             let fence = manager.fence().clone();
             let elector = Elector::new(&env, client, fence, config, &registry);
             manager.elect(elector.expect("an elector"));

@@ -10,13 +10,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use coxswain_sandbox::{Audit, AuditRecord};
 use serde::{Deserialize, Serialize};
+use steersman_sandbox::{Audit, AuditRecord};
 
 use crate::roles::NAMESPACE;
 
 /// The environment variable with the directory of the records. Without it, no file is written.
-pub const DIRECTORY: &str = "COXSWAIN_TEST_AUDIT";
+pub const DIRECTORY: &str = "STEERSMAN_TEST_AUDIT";
 
 /// A request of a service account. Fields that do not apply are empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -41,7 +41,7 @@ pub fn client() -> Result<Client, rcgen::Error> {
     let (ca, issuer) = authority()?;
     let mut client = CertificateParams::default();
     let name = &mut client.distinguished_name;
-    name.push(DnType::CommonName, "coxswain-tests");
+    name.push(DnType::CommonName, "steersman-tests");
     name.push(DnType::OrganizationName, "system:masters");
     client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     let key = KeyPair::generate()?;
@@ -86,7 +86,7 @@ fn authority() -> Result<(String, Issuer<'static, KeyPair>), rcgen::Error> {
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     authority
         .distinguished_name
-        .push(DnType::CommonName, "coxswain-tests");
+        .push(DnType::CommonName, "steersman-tests");
     let key = KeyPair::generate()?;
     let ca = authority.self_signed(&key)?.pem();
     Ok((ca, Issuer::new(authority, key)))

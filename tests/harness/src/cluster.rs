@@ -76,7 +76,7 @@ async fn start_with(
     services: Services,
     enforce_owner_references: bool,
 ) -> Result<Running, StartError> {
-    let dir = tempfile::Builder::new().prefix("coxswain-tests-").tempdir()?;
+    let dir = tempfile::Builder::new().prefix("steersman-tests-").tempdir()?;
     let kubeconfig = dir.path().join(KUBECONFIG);
     let (servers, audit) = if let Some(assets) = assets {
         (Some(real::start(assets, &dir).await?), None)

@@ -1,4 +1,4 @@
-//! `coxswain` as a child process: output, endpoints, exit code and signals.
+//! `steersman` as a child process: output, endpoints, exit code and signals.
 
 use std::{
     fs::{self, File},
@@ -231,7 +231,7 @@ fn endpoints(address: SocketAddr, identity: Option<&certs::Client>) -> Api {
 
 impl Files {
     fn new() -> Self {
-        let dir = tempfile::Builder::new().prefix("coxswain-tests-").tempdir();
+        let dir = tempfile::Builder::new().prefix("steersman-tests-").tempdir();
         let dir = dir.expect("a directory");
         fs::create_dir(dir.path().join("tmp")).expect("a directory");
         Self(dir)

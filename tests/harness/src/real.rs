@@ -24,7 +24,7 @@ use crate::{
 
 /// The environment variable that makes KCM run its own controllers in place of ours, so that the suites test them. Its value
 /// is `1`.
-pub const KCM: &str = "COXSWAIN_TEST_KCM";
+pub const KCM: &str = "STEERSMAN_TEST_KCM";
 
 /// The name of the kubeconfig in the run's directory.
 pub const KUBECONFIG: &str = "kubeconfig";

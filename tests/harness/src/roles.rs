@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::{Api, Cluster, audit::Request, fixtures, time};
 
 /// The namespace of the service accounts.
-pub const NAMESPACE: &str = "coxswain-system";
+pub const NAMESPACE: &str = "steersman-system";
 
 /// The environment variable with the id of a rule that [`create`] leaves out, see [`Rule::id`].
-pub const REMOVED_RULE: &str = "COXSWAIN_TEST_REMOVED_RULE";
+pub const REMOVED_RULE: &str = "STEERSMAN_TEST_REMOVED_RULE";
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -19,7 +19,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields of a PolicyRule")]
 pub struct Rule {
-    /// Kind, namespace and name of the role, and the index of the rule: `Role/kube-system/coxswain:yielding/0`.
+    /// Kind, namespace and name of the role, and the index of the rule: `Role/kube-system/steersman:yielding/0`.
     pub id: String,
     /// The service account.
     pub account: String,
@@ -171,7 +171,7 @@ pub async fn rules(c: &Cluster) -> Vec<Rule> {
             };
             let role = c.read(&format!("{root}/{roles}/{name}")).await;
             // Other roles, such as extension-apiserver-authentication-reader, belong to the cluster.
-            if role["metadata"]["labels"]["app.kubernetes.io/name"] != "coxswain" {
+            if role["metadata"]["labels"]["app.kubernetes.io/name"] != "steersman" {
                 continue;
             }
             for (index, rule) in role["rules"].as_array().into_iter().flatten().enumerate() {

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use coxswain_sandbox::{Authorization, Sandbox, Server};
+use steersman_sandbox::{Authorization, Sandbox, Server};
 
 use crate::{audit::AuditLog, cluster::Services, endpoint::Endpoint};
 

@@ -1,7 +1,7 @@
 //! Scenarios: requests with the answers of a real kube-apiserver, as text.
 //!
 //! A file under `tests/scenarios/` holds the scenarios of one surface. [`parse`](mod@parse) reads it, [`run`] sends the requests
-//! and compares each answer with the recorded one. With `COXSWAIN_RECORD=1` and a real server, [`run`] writes the answers
+//! and compares each answer with the recorded one. With `STEERSMAN_RECORD=1` and a real server, [`run`] writes the answers
 //! into the file instead. `tests/scenarios/README.md` describes the format.
 
 pub mod compare;

@@ -1,15 +1,15 @@
 //! Seeds of the random tests.
 //!
 //! A random test runs a fixed set of seeds, the same on every commit, and as many fresh ones. Fresh seeds are derived from
-//! the base seed: `.ci/run` derives `COXSWAIN_BASE_SEED` from the commit hash, so that every change runs new seeds and every
+//! the base seed: `.ci/run` derives `STEERSMAN_BASE_SEED` from the commit hash, so that every change runs new seeds and every
 //! run of one commit runs the same. Without it the base seed is constant.
 //!
-//! `COXSWAIN_SEEDS` sets the number of seeds of each test, `COXSWAIN_SEED` runs exactly one. A test that panics prints the
+//! `STEERSMAN_SEEDS` sets the number of seeds of each test, `STEERSMAN_SEED` runs exactly one. A test that panics prints the
 //! command that replays its seed.
 
 use std::{env, path::Path, thread, vec};
 
-/// The base seed where `COXSWAIN_BASE_SEED` is not set.
+/// The base seed where `STEERSMAN_BASE_SEED` is not set.
 const BASE: u64 = 7;
 
 /// An iterator over the seeds that a test runs. Dropped by a panic, it prints the command that replays the current seed.
@@ -20,9 +20,9 @@ pub struct Seeds {
 
 /// Returns the seeds of a test: half of `count` are fixed, the others are fresh.
 pub fn of(count: u64) -> Seeds {
-    let seeds = match number("COXSWAIN_SEED") {
+    let seeds = match number("STEERSMAN_SEED") {
         Some(seed) => vec![seed],
-        None => select(number("COXSWAIN_SEEDS").unwrap_or(count), base()),
+        None => select(number("STEERSMAN_SEEDS").unwrap_or(count), base()),
     };
     Seeds {
         rest: seeds.into_iter(),
@@ -32,7 +32,7 @@ pub fn of(count: u64) -> Seeds {
 
 /// Returns the base seed.
 pub fn base() -> u64 {
-    number("COXSWAIN_BASE_SEED").unwrap_or(BASE)
+    number("STEERSMAN_BASE_SEED").unwrap_or(BASE)
 }
 
 /// Returns the command that runs the current test with one seed only.
@@ -50,7 +50,7 @@ pub fn replay(seed: u64) -> String {
         .name()
         .filter(|name| name.contains("::"))
         .unwrap_or_default();
-    let command = format!("COXSWAIN_SEED={seed} cargo test -p {package}{target} {test}");
+    let command = format!("STEERSMAN_SEED={seed} cargo test -p {package}{target} {test}");
     command.trim_end().to_owned()
 }
 
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn replay_names_package_target_and_test() {
-        let command = "COXSWAIN_SEED=5 cargo test -p coxswain-harness --lib seeds::tests::replay_names_package_target_and_test";
+        let command = "STEERSMAN_SEED=5 cargo test -p steersman-harness --lib seeds::tests::replay_names_package_target_and_test";
         assert_eq!(replay(5), command);
     }
 

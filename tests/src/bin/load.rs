@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use coxswain_tests::load::{self, CASES, Case};
+use steersman_tests::load::{self, CASES, Case};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::Instant;
 
 use clap::Parser;
-use coxswain_tests::simulation::coverage::{Coverage, Site};
-use coxswain_tests::simulation::fault::{Class, Fault};
-use coxswain_tests::simulation::schedule::{self, CHAIN, Schedule};
-use coxswain_tests::simulation::{self, Outcome, scenario, shrink};
+use steersman_tests::simulation::coverage::{Coverage, Site};
+use steersman_tests::simulation::fault::{Class, Fault};
+use steersman_tests::simulation::schedule::{self, CHAIN, Schedule};
+use steersman_tests::simulation::{self, Outcome, scenario, shrink};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -194,8 +194,8 @@ impl Arguments {
 mod revived {
     use std::process::ExitCode;
 
-    use coxswain_manager::incidents::revive;
-    use coxswain_tests::simulation::incidents::{HEAD, LIMIT, Search, catch, catch_all, find, summary};
+    use steersman_manager::incidents::revive;
+    use steersman_tests::simulation::incidents::{HEAD, LIMIT, Search, catch, catch_all, find, summary};
 
     use super::Arguments;
 

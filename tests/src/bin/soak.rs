@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Parser;
-use coxswain_tests::soak::{self, MANAGER, Options};
+use steersman_tests::soak::{self, MANAGER, Options};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|it| it == MANAGER) {
         thread::spawn(end_with_parent);
-        return coxswain::main(arguments);
+        return steersman::main(arguments);
     }
     let Arguments {
         minutes,

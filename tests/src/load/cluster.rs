@@ -1,12 +1,12 @@
 //! The API of a case, and the requests of its user.
 
 use bytes::Bytes;
-use coxswain_controllers::api::{self, crd};
-use coxswain_sandbox::{ApiService, Env, Sandbox};
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_controllers::api::{self, crd};
+use steersman_sandbox::{ApiService, Env, Sandbox};
 use tower_service::Service as _;
 
 use super::memory::{Outside, outside};

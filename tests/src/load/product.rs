@@ -1,12 +1,12 @@
 //! One process of the product: its own wiring, on a [`Connection`] instead of a socket.
 
-use coxswain::instance;
-use coxswain_config::{Config, Parsed};
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::manager::{Process, RunError};
-use coxswain_manager::metrics::Registry;
 use prometheus::proto::MetricFamily;
+use steersman::instance;
+use steersman_config::{Config, Parsed};
+use steersman_manager::client::Transport;
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::manager::{Process, RunError};
+use steersman_manager::metrics::Registry;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,7 @@ impl Product {
     pub(super) fn start(cluster: &Cluster, controllers: &str) -> Self {
         let config = config(controllers);
         let (tasks, stop) = (TaskSet::new(), CancellationToken::new());
-        let (registry, requests) = (Registry::new("coxswain"), Requests::default());
+        let (registry, requests) = (Registry::new("steersman"), Requests::default());
         let env = Env::starting_at(cluster.env.now(), 7, &tasks);
         let connection = Connection::new(cluster.service(), cluster.env.clone(), requests.clone());
         let run = run(
@@ -58,7 +58,7 @@ impl Product {
     /// Returns the number of objects of a resource in the caches; the largest one of several caches.
     pub(super) fn cached(&self, resource: &str) -> f64 {
         let families = self.registry.gather();
-        let values = values(&families, "coxswain_cache_objects", |it| it == resource);
+        let values = values(&families, "steersman_cache_objects", |it| it == resource);
         values.fold(0.0, f64::max)
     }
 
@@ -110,7 +110,7 @@ fn config(controllers: &str) -> Config {
         "--kube-api-burst=10000".to_owned(),
         "--hollow-kubelet-nodes=10".to_owned(),
     ];
-    match coxswain_config::parse(arguments.map(Into::into), &coxswain::known()) {
+    match steersman_config::parse(arguments.map(Into::into), &steersman::known()) {
         Ok(Parsed::Run(config)) => *config,
         Ok(_) => unreachable!("the arguments run a manager"),
         Err(error) => unreachable!("{error}"),
@@ -124,7 +124,7 @@ async fn run(
     connection: Connection,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
-    let transport = Transport::from_service(connection, "sandbox", "coxswain", &env.clock, &registry)
+    let transport = Transport::from_service(connection, "sandbox", "steersman", &env.clock, &registry)
         .expect("a registry without metrics of a client");
     let builder = instance::builder(&config, &registry).identity("load".to_owned());
     let mut instance = Box::pin(builder.build(Process::new(&env, transport))).await?;

@@ -230,7 +230,7 @@ mod tests {
             let request = Request::builder()
                 .method(method)
                 .uri(uri)
-                .header("user-agent", format!("coxswain/{sender}"));
+                .header("user-agent", format!("steersman/{sender}"));
             let (parts, ()) = request.body(()).expect("a request").into_parts();
             assert_eq!(
                 operation(&parts),

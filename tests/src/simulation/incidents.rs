@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use coxswain_manager::incidents::{Incident, revive};
+use steersman_manager::incidents::{Incident, revive};
 
 use super::fault::{Class, Fault, Target};
 use super::random::Random;

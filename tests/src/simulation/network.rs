@@ -23,11 +23,11 @@ use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use coxswain_manager::env::{self, Clock, TaskOrder, TaskSet, Turn};
-use coxswain_manager::metrics::Registry;
-use coxswain_sandbox::{ApiService, ResponseBody, Sandbox};
 use http::Response;
 use http::request::Parts;
+use steersman_manager::env::{self, Clock, TaskOrder, TaskSet, Turn};
+use steersman_manager::metrics::Registry;
+use steersman_sandbox::{ApiService, ResponseBody, Sandbox};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use coxswain::instance;
-use coxswain_config::Config;
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::Env;
-use coxswain_manager::manager::{Process, RunError};
-use coxswain_manager::metrics::Registry;
+use steersman::instance;
+use steersman_config::Config;
+use steersman_manager::client::Transport;
+use steersman_manager::env::Env;
+use steersman_manager::manager::{Process, RunError};
+use steersman_manager::metrics::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::START;
@@ -24,7 +24,7 @@ fn start(network: &Network, config: &Arc<Config>, slot: usize) {
     let (tasks, stop, registry) = (
         network.task_set(),
         CancellationToken::new(),
-        Registry::new("coxswain"),
+        Registry::new("steersman"),
     );
     let (number, env) = {
         let mut state = network.state();
@@ -63,7 +63,7 @@ async fn run(
     link: Link,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
-    let transport = Transport::from_service(link, "sandbox", "coxswain", &env.clock, &registry)
+    let transport = Transport::from_service(link, "sandbox", "steersman", &env.clock, &registry)
         .expect("a registry without metrics of a client");
     let builder = instance::builder(config, &registry).identity(format!("process-{number}"));
     let mut instance = Box::pin(builder.build(Process::new(env, transport))).await?;

@@ -20,7 +20,7 @@ fn check(schedule: &Schedule) -> super::Outcome {
     let outcome = run(schedule, false);
     assert!(
         outcome.violations.is_empty(),
-        "{:#?}\ncargo run -p coxswain-tests --bin simulate -- {schedule}",
+        "{:#?}\ncargo run -p steersman-tests --bin simulate -- {schedule}",
         outcome.violations,
     );
     outcome

@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use bytes::Bytes;
-use coxswain_controllers::api;
 use http::Method;
 use serde_json::{Value, json};
+use steersman_controllers::api;
 
 use super::fault::Class;
 use super::network::{self, Covers, Effect, Network};
@@ -14,7 +14,7 @@ use super::random::Random;
 use super::scenario::Steps;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/coxswain";
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/steersman";
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
 /// The time in which the API servers do not run while the storage is restored.

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use coxswain_harness::{Api, fixtures, time};
-use coxswain_manager::env::Tasks;
-use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest, WatchHold};
 use serde_json::json;
+use steersman_harness::{Api, fixtures, time};
+use steersman_manager::env::Tasks;
+use steersman_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest, WatchHold};
 use tokio_util::sync::CancellationToken;
 
 use super::recorder::Recorder;
@@ -403,7 +403,7 @@ impl Injector {
     }
 
     async fn disturb_lease(&self, is_deleted: bool) {
-        let path = format!("{}/coxswain", fixtures::leases("kube-system"));
+        let path = format!("{}/steersman", fixtures::leases("kube-system"));
         if is_deleted {
             self.api.delete(&path, ()).await;
         } else {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coxswain_harness::Program;
-use coxswain_harness::endpoint::Endpoint;
 use futures_util::future::join_all;
+use steersman_harness::Program;
+use steersman_harness::endpoint::Endpoint;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -111,7 +111,7 @@ impl Shared {
     async fn keep(&self) {
         loop {
             Box::pin(self.run_one()).await;
-            coxswain_harness::time::pause(self.injector.delay(RESTART_MAX)).await;
+            steersman_harness::time::pause(self.injector.delay(RESTART_MAX)).await;
         }
     }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use coxswain_harness::{Api, fixtures, time};
-use coxswain_manager::env::Tasks;
 use http::Method;
 use jiff::Timestamp;
 use serde_json::json;
+use steersman_harness::{Api, fixtures, time};
+use steersman_manager::env::Tasks;
 
 use super::etcd::Change;
 use crate::simulation::network::{NextStep, Pod};

@@ -11,10 +11,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use coxswain_harness::endpoint::Endpoint;
-use coxswain_harness::proxy::{self, BoxError};
-use coxswain_manager::env::Tasks;
-use coxswain_sandbox::faults::{FaultBody, FaultService, Faults, Matcher};
 use futures_util::stream;
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderValue, Request, Response};
@@ -22,6 +18,10 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use kube::client::Body;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use steersman_harness::endpoint::Endpoint;
+use steersman_harness::proxy::{self, BoxError};
+use steersman_manager::env::Tasks;
+use steersman_sandbox::faults::{FaultBody, FaultService, Faults, Matcher};
 use tower_service::Service;
 
 use super::injector::Injector;

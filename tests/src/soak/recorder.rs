@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use coxswain_harness::time;
 use http::request::Parts;
 use serde::Deserialize;
+use steersman_harness::time;
 
 use super::etcd::Change;
 use super::history::Histories;

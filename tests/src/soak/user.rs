@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use coxswain_harness::{Api, time};
 use http::Method;
 use serde_json::Value;
+use steersman_harness::{Api, time};
 use tokio::runtime::Handle;
 
 use crate::simulation::scenario::Steps;

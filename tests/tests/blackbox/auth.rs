@@ -1,8 +1,8 @@
 //! The admission plugin `OwnerReferencesPermissionEnforcement`, which the real tier does not run.
 
-use coxswain_harness::{Cluster, Need, Reply, Test, fixtures::MERGE, roles::is_allowed, test};
 use http::Method;
 use serde_json::{Value, json};
+use steersman_harness::{Cluster, Need, Reply, Test, fixtures::MERGE, roles::is_allowed, test};
 
 use crate::support::{config_map, core, forbidden, object, of, soon, with};
 

@@ -2,12 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use coxswain_harness::{
+use k8s_openapi::api::core::v1::ConfigMap;
+use steersman_harness::{
     Cluster, Test,
     fixtures::{config_map, core},
     test,
 };
-use k8s_openapi::api::core::v1::ConfigMap;
 
 /// The tests of this file.
 pub fn tests() -> Vec<Test> {

@@ -1,8 +1,8 @@
 //! Concurrent writes: exactly one of several conflicting writes succeeds, and no other write is lost.
 
-use coxswain_harness::{Cluster, Reply, Test, test};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use steersman_harness::{Cluster, Reply, Test, test};
 
 use crate::support::{
     JSON_PATCH, MERGE, config_map, core, finalizers, held, lines, names, object, version, with,

@@ -1,7 +1,7 @@
 //! Hashes of the discovery and `OpenAPI` documents, by which clients cache them.
 
-use coxswain_harness::{Cluster, Reply, Test, test};
 use http::Method;
+use steersman_harness::{Cluster, Reply, Test, test};
 
 /// The tests of this file.
 pub fn tests() -> Vec<Test> {

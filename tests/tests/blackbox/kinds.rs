@@ -1,7 +1,7 @@
 //! Every stable kind: create, get, list, watch, patch, apply and delete one object.
 
-use coxswain_harness::{Cluster, Need, Test, test};
 use serde_json::{Value, json};
+use steersman_harness::{Cluster, Need, Test, test};
 
 pub fn tests() -> Vec<Test> {
     vec![test!(every_kind_is_created_read_changed_and_deleted).needs(Need::Sandbox)]

@@ -3,8 +3,8 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use coxswain_harness::kubectl::Kubectl;
-use coxswain_harness::{Cluster, Need, Test, test};
+use steersman_harness::kubectl::Kubectl;
+use steersman_harness::{Cluster, Need, Test, test};
 
 use crate::support::soon;
 

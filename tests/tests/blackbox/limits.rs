@@ -1,11 +1,11 @@
 //! Limits whose requests are too large for a scenario, and numbers that depend on time and other tests.
 
-use coxswain_harness::{
+use serde_json::{Value, json};
+use steersman_harness::{
     Cluster, Reply, Test,
     fixtures::{JSON_PATCH, MERGE, STRATEGIC, config_map, core, named, owner, with},
     test,
 };
-use serde_json::{Value, json};
 
 use crate::support::{names, unchanged};
 

@@ -14,7 +14,7 @@ mod watches;
 
 use std::{path::Path, process::ExitCode};
 
-use coxswain_harness::{runner, scenario::files::Files};
+use steersman_harness::{runner, scenario::files::Files};
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");

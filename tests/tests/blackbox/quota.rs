@@ -4,8 +4,8 @@
 //! writes the limits and recalculates the usage. The controller recalculates after a change of the spec, from caches that can be
 //! stale, and otherwise only every few minutes.
 
-use coxswain_harness::{Cluster, Need, Test, test, time};
 use serde_json::{Value, json};
+use steersman_harness::{Cluster, Need, Test, test, time};
 
 use crate::support::{SOON, config_map, core, forbidden, object, of, pod, soon};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use coxswain_harness::{Cluster, Reply, Watch, time};
 use serde_json::{Value, json};
+use steersman_harness::{Cluster, Reply, Watch, time};
 
-pub use coxswain_harness::fixtures::{JSON_PATCH, MERGE, core, group as of, named as object, pod, with};
+pub use steersman_harness::fixtures::{JSON_PATCH, MERGE, core, group as of, named as object, pod, with};
 
 /// A finalizer that no controller removes.
 pub const HOLD: &str = "example.com/hold";

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use coxswain_harness::{Cluster, fixtures, time};
 use serde::Deserialize;
 use serde_json::Value;
+use steersman_harness::{Cluster, fixtures, time};
 
 /// A field and the values that steps write to it.
 #[derive(Deserialize)]

@@ -18,13 +18,13 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use coxswain_harness::{
+use futures_util::{StreamExt as _, future::join, stream};
+use libtest_mimic::{Arguments, Trial};
+use steersman_harness::{
     Cluster,
     cluster::{self, Running, StartError},
     seeds,
 };
-use futures_util::{StreamExt as _, future::join, stream};
-use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Runtime;
 
 use kinds::Kind;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::kinds::{Kind, Place, places};
 use crate::step::{Edit, Step, Verb};
-use coxswain_harness::draw::Draw;
+use steersman_harness::draw::Draw;
 
 /// Requests for objects of one kind.
 pub struct Sequence<'a> {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_harness::Cluster;
 use serde_json::{Map, Value, json};
+use steersman_harness::Cluster;
 
 use crate::kinds::Kind;
 use crate::step::{OLD_VERSION, OTHER_UID, Step, UID, VERSION, Verb};

@@ -9,11 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use coxswain_harness::draw::Draw;
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::metrics::Registry;
-use coxswain_sandbox::ResponseBody;
 use futures_util::stream;
 use http::{Request, Response};
 use http_body::Frame;
@@ -21,6 +16,11 @@ use http_body_util::{BodyExt as _, StreamBody};
 use jiff::Timestamp;
 use kube::client::Body;
 use serde_json::{Value, json};
+use steersman_harness::draw::Draw;
+use steersman_manager::client::Transport;
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::metrics::Registry;
+use steersman_sandbox::ResponseBody;
 use tower_service::Service;
 
 use crate::mutate;

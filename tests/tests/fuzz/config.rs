@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use coxswain_config::{Config, KnownController, Parsed, parse};
-use coxswain_controllers::registry::CONTROLLERS;
-use coxswain_harness::draw::Draw;
+use steersman_config::{Config, KnownController, Parsed, parse};
+use steersman_controllers::registry::CONTROLLERS;
+use steersman_harness::draw::Draw;
 
 use crate::{Input, Target, mutate};
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use coxswain_harness::draw::Draw;
-use coxswain_harness::{seeds, time};
+use steersman_harness::draw::Draw;
+use steersman_harness::{seeds, time};
 
 /// The number of seeds of a target.
 const SEEDS: u64 = 8;

@@ -7,13 +7,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use coxswain_harness::{certs, time};
-use coxswain_manager::env::{Env, Fault, TaskSet};
-use coxswain_manager::metrics::Registry;
 use jiff::Timestamp;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use steersman_harness::{certs, time};
+use steersman_manager::env::{Env, Fault, TaskSet};
+use steersman_manager::metrics::Registry;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;

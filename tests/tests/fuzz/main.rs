@@ -6,9 +6,9 @@
 //! command that replays it.
 //!
 //! ```console
-//! $ cargo test -p coxswain-tests --test fuzz                                    # about a minute
-//! $ COXSWAIN_SEED=5 cargo test -p coxswain-tests --test fuzz sandbox::requests  # one seed of one target
-//! $ COXSWAIN_SEEDS=1000 cargo test -p coxswain-tests --test fuzz                # longer
+//! $ cargo test -p steersman-tests --test fuzz                                    # about a minute
+//! $ STEERSMAN_SEED=5 cargo test -p steersman-tests --test fuzz sandbox::requests  # one seed of one target
+//! $ STEERSMAN_SEEDS=1000 cargo test -p steersman-tests --test fuzz                # longer
 //! ```
 
 mod client;
@@ -21,9 +21,9 @@ mod values;
 
 use std::process::ExitCode;
 
-use coxswain_harness::time;
 use engine::{Input, Target};
 use libtest_mimic::{Arguments, Trial};
+use steersman_harness::time;
 use tokio::runtime::Runtime;
 
 const TARGETS: [Target; 8] = [

@@ -7,7 +7,7 @@ pub mod json;
 pub mod protobuf;
 pub mod tokens;
 
-use coxswain_harness::draw::Draw;
+use steersman_harness::draw::Draw;
 
 /// The length of most changed ranges.
 const RANGE: usize = 16;

@@ -6,10 +6,10 @@ pub mod requests;
 mod shared;
 
 use bytes::Bytes;
-use coxswain_sandbox::ApiService;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
+use steersman_sandbox::ApiService;
 use tower_service::Service as _;
 
 /// The frames that are read of an answer: a watch does not end.

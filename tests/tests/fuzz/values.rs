@@ -3,12 +3,12 @@
 
 use std::sync::LazyLock;
 
-use coxswain_controllers::support::{pod::Pod, pod_template, quantity};
-use coxswain_harness::draw::Draw;
-use coxswain_manager::object::{MetaObject, StringMap, Uid, Version};
-use coxswain_manager::selector::{LabelSelector, Selector};
-use coxswain_sandbox::{ApiService, Sandbox};
 use serde_json::{Value, json};
+use steersman_controllers::support::{pod::Pod, pod_template, quantity};
+use steersman_harness::draw::Draw;
+use steersman_manager::object::{MetaObject, StringMap, Uid, Version};
+use steersman_manager::selector::{LabelSelector, Selector};
+use steersman_sandbox::{ApiService, Sandbox};
 
 use crate::sandbox::{Call, corpus, send};
 use crate::{Input, Target, block_on, mutate};

@@ -1,7 +1,7 @@
 //! Compares the rules of `deploy/` with the requests that the cluster suites have recorded, in both directions.
 //!
 //! ```console
-//! $ export COXSWAIN_TEST_AUDIT=$(mktemp -d)
+//! $ export STEERSMAN_TEST_AUDIT=$(mktemp -d)
 //! $ cargo test --workspace --test cluster
 //! $ cargo test --workspace --test roles -- --ignored
 //! ```
@@ -9,13 +9,13 @@
 use std::env;
 use std::path::Path;
 
-use coxswain_harness::audit::{AuditLog, DIRECTORY};
-use coxswain_harness::{cluster, roles};
+use steersman_harness::audit::{AuditLog, DIRECTORY};
+use steersman_harness::{cluster, roles};
 
 #[tokio::test]
 #[ignore = "needs the records of a run of the cluster suites"]
 async fn rules_and_recorded_requests_correspond() {
-    let directory = env::var_os(DIRECTORY).expect("COXSWAIN_TEST_AUDIT is set");
+    let directory = env::var_os(DIRECTORY).expect("STEERSMAN_TEST_AUDIT is set");
     let requests = AuditLog::read(Path::new(&directory)).expect("records");
     let running = cluster::start_sandbox().await.expect("a sandbox");
     let rules = roles::create_all(&running.cluster).await;

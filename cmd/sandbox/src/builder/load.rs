@@ -182,7 +182,7 @@ fn send(api: &Arc<Api>, method: Method, path: &str, object: &Value) -> Result<Va
         .method(method)
         .uri(path)
         .header(http::header::CONTENT_TYPE, "application/json")
-        .header(http::header::USER_AGENT, "coxswain-sandbox")
+        .header(http::header::USER_AGENT, "steersman-sandbox")
         .body(Full::new(Bytes::from(object.to_string())))
         .map_err(|error| Reason::Malformed(error.to_string()))?;
     let sending = async {

@@ -18,7 +18,7 @@ pub fn version() -> Value {
         "emulationMinor": "36",
         "minCompatibilityMajor": "1",
         "minCompatibilityMinor": "35",
-        "gitVersion": "v1.36.0+coxswain-sandbox",
+        "gitVersion": "v1.36.0+steersman-sandbox",
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",

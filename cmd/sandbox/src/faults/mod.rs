@@ -4,8 +4,8 @@
 //! services may share one `Faults`. A rule is a [`Matcher`], bounds on its number of uses, and an effect:
 //!
 //! ```
-//! use coxswain_sandbox::Sandbox;
-//! use coxswain_sandbox::faults::{Faults, Matcher, Refusal};
+//! use steersman_sandbox::Sandbox;
+//! use steersman_sandbox::faults::{Faults, Matcher, Refusal};
 //!
 //! let sandbox = Sandbox::builder().start()?;
 //! let faults = Faults::new();
@@ -15,7 +15,7 @@
 //! // Every write of the Deployment "web" fails.
 //! let refusal = Refusal::new(503).message("etcdserver: leader changed").retry_after(1);
 //! faults.on(Matcher::writes().resource("deployments.apps").name("web")).refuse(refusal);
-//! # Ok::<_, coxswain_sandbox::StartError>(())
+//! # Ok::<_, steersman_sandbox::StartError>(())
 //! ```
 //!
 //! The rules apply in the order of their registration. An effect that decides the outcome of a request ([`Effect`] says

@@ -38,7 +38,7 @@ impl Credentials {
     pub fn generate(host: IpAddr) -> Result<Self, CredentialsError> {
         let mut ca = CertificateParams::default();
         ca.distinguished_name
-            .push(DnType::CommonName, "coxswain-sandbox-ca");
+            .push(DnType::CommonName, "steersman-sandbox-ca");
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
@@ -52,7 +52,7 @@ impl Credentials {
         let mut server = CertificateParams::new(names)?;
         server
             .distinguished_name
-            .push(DnType::CommonName, "coxswain-sandbox");
+            .push(DnType::CommonName, "steersman-sandbox");
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let key = KeyPair::generate()?;
         let certificate = server.signed_by(&key, &ca)?;
@@ -87,7 +87,7 @@ impl Credentials {
 }
 
 /// The name of the kubeconfig's context, and how a kubeconfig of ours is known again.
-pub const CONTEXT: &str = "coxswain-sandbox";
+pub const CONTEXT: &str = "steersman-sandbox";
 
 #[expect(
     clippy::disallowed_methods,

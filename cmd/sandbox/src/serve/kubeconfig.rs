@@ -147,8 +147,8 @@ fn write_private(path: &Path, content: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    const OURS: &str = "apiVersion: v1\nkind: Config\ncurrent-context: coxswain-sandbox\nclusters:\n- name: \
-        coxswain-sandbox\nusers:\n- name: coxswain-sandbox\ncontexts:\n- name: coxswain-sandbox\n";
+    const OURS: &str = "apiVersion: v1\nkind: Config\ncurrent-context: steersman-sandbox\nclusters:\n- name: \
+        steersman-sandbox\nusers:\n- name: steersman-sandbox\ncontexts:\n- name: steersman-sandbox\n";
 
     #[test]
     fn only_a_kubeconfig_without_foreign_entries_is_overwritten() {
@@ -158,11 +158,17 @@ mod tests {
         let merged = "- name: production\n";
         for foreign in [
             String::new(),
-            "current-context: coxswain-sandbox\n".to_owned(),
+            "current-context: steersman-sandbox\n".to_owned(),
             format!("{OURS}{merged}"),
             OURS.replace("users:\n", &format!("users:\n{merged}")),
-            OURS.replace("users:\n- name: coxswain-sandbox\n", &format!("users:\n{merged}")),
-            OURS.replace("current-context: coxswain-sandbox", "current-context: production"),
+            OURS.replace(
+                "users:\n- name: steersman-sandbox\n",
+                &format!("users:\n{merged}"),
+            ),
+            OURS.replace(
+                "current-context: steersman-sandbox",
+                "current-context: production",
+            ),
             format!("{OURS}\t: {{"),
             format!("# {}", OURS.replace('\n', "\n# ")),
         ] {

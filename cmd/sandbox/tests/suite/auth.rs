@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coxswain_sandbox::{ApiService, Authorization, Sandbox};
 use http::Method;
 use serde_json::{Value, json};
+use steersman_sandbox::{ApiService, Authorization, Sandbox};
 
 use crate::client::{MAPS, builder, delete, get, names, patch, post, put, send_with};
 

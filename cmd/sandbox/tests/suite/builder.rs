@@ -1,7 +1,7 @@
 //! Sandboxes with CRDs and objects from the start.
 
-use coxswain_sandbox::{InternalController, Reason, Sandbox};
 use serde_json::Value;
+use steersman_sandbox::{InternalController, Reason, Sandbox};
 
 use crate::client::get;
 

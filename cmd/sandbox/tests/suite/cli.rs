@@ -1,4 +1,4 @@
-//! The program `coxswain-sandbox`: output, kubeconfig, invalid arguments, exit code.
+//! The program `steersman-sandbox`: output, kubeconfig, invalid arguments, exit code.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_coxswain-sandbox");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_steersman-sandbox");
 
 fn refused(arguments: &[&str]) -> String {
     let Output {

@@ -1,10 +1,10 @@
 //! A client that calls an API service directly.
 
 use bytes::Bytes;
-use coxswain_sandbox::{ApiService, Builder, Env, Limits, ResponseBody, Sandbox};
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
+use steersman_sandbox::{ApiService, Builder, Env, Limits, ResponseBody, Sandbox};
 use tokio::time::Instant;
 use tower_service::Service as _;
 

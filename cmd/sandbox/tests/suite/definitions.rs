@@ -3,12 +3,12 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use coxswain_sandbox::ApiService;
 use futures_util::FutureExt as _;
 use http::Request;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use serde_json::{Value, json};
+use steersman_sandbox::ApiService;
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 

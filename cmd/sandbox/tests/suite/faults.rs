@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use coxswain_sandbox::faults::{Cut, FaultBody, FaultService, Faults, Matcher, Refusal};
-use coxswain_sandbox::{ApiService, BoxError, Sandbox};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
+use steersman_sandbox::faults::{Cut, FaultBody, FaultService, Faults, Matcher, Refusal};
+use steersman_sandbox::{ApiService, BoxError, Sandbox};
 use tower_service::Service as _;
 
 use crate::client::{MAPS, create, elapsed, get, sandbox};

@@ -1,7 +1,7 @@
 //! The bounded history: compaction, expired continue tokens, slow watchers.
 
-use coxswain_sandbox::Limits;
 use serde_json::{Value, json};
+use steersman_sandbox::Limits;
 
 use crate::client::{
     MAPS, create, delete, elapsed, get, names, post, put, sandbox, sandbox_with, version, watch,

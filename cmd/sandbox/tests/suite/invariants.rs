@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_sandbox::ApiService;
 use http::Method;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use steersman_sandbox::ApiService;
 
 use crate::client::{delete, get, patch, post, put, sandbox, send, version, watch};
 

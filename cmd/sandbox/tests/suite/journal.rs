@@ -1,7 +1,7 @@
 //! The journal of commits.
 
-use coxswain_sandbox::{Commit, Sandbox};
 use serde_json::{Value, json};
+use steersman_sandbox::{Commit, Sandbox};
 
 use crate::client::{MAPS, builder, create, delete, get, patch, post, version};
 

@@ -1,4 +1,4 @@
-//! The public API of the sandbox without a socket, under a paused clock, and the program `coxswain-sandbox`.
+//! The public API of the sandbox without a socket, under a paused clock, and the program `steersman-sandbox`.
 
 mod api_services;
 mod auth;

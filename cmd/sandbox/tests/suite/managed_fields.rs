@@ -1,8 +1,8 @@
 //! Sandboxes that record no field managers.
 
-use coxswain_sandbox::Sandbox;
 use http::Method;
 use serde_json::{Value, json};
+use steersman_sandbox::Sandbox;
 
 use crate::client::{MAPS, builder, get, patch, post, put, send_with};
 

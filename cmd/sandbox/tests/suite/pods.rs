@@ -1,7 +1,7 @@
 //! Pods without a kubelet: connect subresources, and the admission plugin `ServiceAccount`.
 
-use coxswain_sandbox::{ApiService, Sandbox};
 use serde_json::{Value, json};
+use steersman_sandbox::{ApiService, Sandbox};
 
 use crate::client::{get, post, sandbox};
 

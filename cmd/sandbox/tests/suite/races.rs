@@ -3,9 +3,9 @@
 use std::sync::Barrier;
 use std::thread;
 
-use coxswain_sandbox::ApiService;
 use http::Method;
 use serde_json::{Value, json};
+use steersman_sandbox::ApiService;
 
 use crate::client::{sandbox, send};
 

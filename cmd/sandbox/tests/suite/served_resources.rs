@@ -1,8 +1,8 @@
 //! Sandboxes that serve some of the built-in resources.
 
-use coxswain_sandbox::{ApiService, Sandbox};
 use http::Method;
 use serde_json::{Value, json};
+use steersman_sandbox::{ApiService, Sandbox};
 
 use crate::client::{builder, delete, get, post, send_with};
 use crate::definitions::{CRDS, WIDGETS, define, widgets};

@@ -1,8 +1,8 @@
 //! Internal controllers that a test runs in steps.
 
-use coxswain_sandbox::{ApiService, InternalController, Sandbox};
 use http::Method;
 use serde_json::{Value, json};
+use steersman_sandbox::{ApiService, InternalController, Sandbox};
 
 use crate::client::{get, send};
 use crate::definitions::{CRDS, WIDGETS, define, widgets};

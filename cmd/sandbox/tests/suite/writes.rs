@@ -9,7 +9,7 @@ use crate::definitions::{WIDGETS, define, widget, widgets};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-async fn pod(api_service: &coxswain_sandbox::ApiService, name: &str) {
+async fn pod(api_service: &steersman_sandbox::ApiService, name: &str) {
     let pod = json!({"metadata": {"name": name}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
     let (status, answer) = post(api_service, PODS, &pod).await;
     assert_eq!(status, 201, "{answer}");

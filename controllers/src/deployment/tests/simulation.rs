@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use coxswain_manager::object::Uid;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_manager::object::Uid;
 
 use crate::deployment::ReplicaSet;
 use crate::deployment::bounds::Bounds;

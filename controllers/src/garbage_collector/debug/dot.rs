@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use coxswain_manager::object::{Text, Uid};
+use steersman_manager::object::{Text, Uid};
 
 use crate::garbage_collector::graph::{Identity, NodeInfo};
 

@@ -1,8 +1,8 @@
 //! A bounded part of the graph as JSON, for the status page: one object with its owners and dependents, or the matches of a
 //! search.
 
-use coxswain_manager::object::{OwnerRef, Text, Uid};
 use serde::Serialize;
+use steersman_manager::object::{OwnerRef, Text, Uid};
 
 use super::SLICE;
 use super::search::{Match, Search};

@@ -1,6 +1,6 @@
 //! Search for objects of the graph by uid, or by kind, namespace and name.
 
-use coxswain_manager::object::Uid;
+use steersman_manager::object::Uid;
 
 use crate::garbage_collector::graph::Identity;
 

@@ -1,6 +1,6 @@
 use super::*;
 
-use coxswain_manager::object::OwnerRef;
+use steersman_manager::object::OwnerRef;
 
 use crate::garbage_collector::graph::{Identity, NodeInfo};
 

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coxswain_manager::client::RawResponse;
 use serde_json::Value;
+use steersman_manager::client::RawResponse;
 
 use super::documents::{Group, Root, Served, Version, group_version};
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coxswain_manager::object::Resource;
-use coxswain_manager::revived;
+use steersman_manager::object::Resource;
+use steersman_manager::revived;
 
 use crate::garbage_collector::kinds::{Kind, Kinds};
 

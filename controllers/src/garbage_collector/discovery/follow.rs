@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::backoff::Backoff;
-use coxswain_manager::cache::Caches;
-use coxswain_manager::client::Reader;
-use coxswain_manager::env::{Env, later};
 use prometheus::IntCounter;
+use steersman_manager::backoff::Backoff;
+use steersman_manager::cache::Caches;
+use steersman_manager::client::Reader;
+use steersman_manager::env::{Env, later};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 

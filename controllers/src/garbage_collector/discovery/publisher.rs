@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use coxswain_manager::sync::watch;
 use jiff::Timestamp;
+use steersman_manager::sync::watch;
 
 use crate::garbage_collector::kinds::Kinds;
 

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use coxswain_manager::client::{RawResponse, Reader};
-use coxswain_manager::env::{Clock, Env};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use steersman_manager::client::{RawResponse, Reader};
+use steersman_manager::env::{Clock, Env};
 use tokio::time::Instant;
 
 use super::decode::{self, Listed};

@@ -4,8 +4,8 @@ mod decode;
 mod kinds;
 mod random;
 
-use coxswain_manager::client::RawResponse;
 use serde_json::{Value, json};
+use steersman_manager::client::RawResponse;
 
 use super::decode as reading;
 use super::documents::{Documents, Root};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::future::pending;
 
-use coxswain_manager::cache::{Caches, Delta, Subscription};
-use coxswain_manager::object::{MetaObject, Resource};
+use steersman_manager::cache::{Caches, Delta, Subscription};
+use steersman_manager::object::{MetaObject, Resource};
 
 use super::documents::Documents;
 

@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use coxswain_manager::client::Propagation;
-use coxswain_manager::object::{OwnerRef, Text, Uid};
-use coxswain_manager::revived;
+use steersman_manager::client::Propagation;
+use steersman_manager::object::{OwnerRef, Text, Uid};
+use steersman_manager::revived;
 use tokio::time::Instant;
 
 use super::{

@@ -1,7 +1,7 @@
 //! The identity of an object or of the target of an ownerReference.
 
-use coxswain_manager::object::{Key, LoggedObject, OwnerRef, Text, Uid};
-use coxswain_manager::revived;
+use steersman_manager::object::{Key, LoggedObject, OwnerRef, Text, Uid};
+use steersman_manager::revived;
 
 use super::super::kinds::{Kind, Kinds};
 

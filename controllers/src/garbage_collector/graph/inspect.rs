@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
 
-use coxswain_manager::object::{OwnerRef, Uid};
+use steersman_manager::object::{OwnerRef, Uid};
 
 use super::{Graph, Identity};
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use coxswain_manager::object::Uid;
+use steersman_manager::object::Uid;
 
 use super::{Effects, Graph, Identity, InvalidNamespace, Node};
 

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use coxswain_manager::object::{Key, Meta, OwnerRef, Text, Uid, Version};
-use coxswain_manager::revived;
+use steersman_manager::object::{Key, Meta, OwnerRef, Text, Uid, Version};
+use steersman_manager::revived;
 
 use super::super::kinds::{Kind, Kinds};
 use super::identity::in_scope;

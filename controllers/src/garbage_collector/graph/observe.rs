@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use coxswain_manager::object::{Meta, Uid, Version};
-use coxswain_manager::revived;
+use steersman_manager::object::{Meta, Uid, Version};
+use steersman_manager::revived;
 use tokio::time::Instant;
 
 use super::super::kinds::Kind;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use coxswain_manager::object::{Uid, Version};
+use steersman_manager::object::{Uid, Version};
 
 use super::{Action, Graph, Node, ORPHAN, Operation, OwnerState, Reason};
 

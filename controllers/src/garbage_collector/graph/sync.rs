@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::object::{Resource, Text, Uid};
-use coxswain_manager::revived;
+use steersman_manager::object::{Resource, Text, Uid};
+use steersman_manager::revived;
 use tokio::time::Instant;
 
 use super::super::kinds::{ALL_RESOURCES, Kind, Kinds, group};

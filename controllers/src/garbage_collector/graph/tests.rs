@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::object::{Meta, OwnerRef, Resource, Text, Uid};
 use jiff::Timestamp;
+use steersman_manager::object::{Meta, OwnerRef, Resource, Text, Uid};
 use tokio::time::Instant;
 
 use super::super::kinds::{Kind, Kinds};

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coxswain_manager::object::Uid;
-use coxswain_manager::revived;
+use steersman_manager::object::Uid;
+use steersman_manager::revived;
 
 use super::{Identity, Proof};
 

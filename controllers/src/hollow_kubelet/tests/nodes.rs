@@ -10,7 +10,7 @@ fn foreign_node_prevents_the_start_and_is_named() {
         .all_hollow()
         .expect_err("two foreign nodes");
     let text = refusal.to_string();
-    for part in ["node c ", "--controllers", "sandbox.coxswain.dev/hollow=true"] {
+    for part in ["node c ", "--controllers", "sandbox.steersman.dev/hollow=true"] {
         assert!(text.contains(part), "{text}");
     }
     let unlabelled = node(json!({"metadata": {"name": "plain", "labels": null}}));

@@ -2,8 +2,8 @@ use super::*;
 
 use std::cmp::Ordering;
 
-use coxswain_manager::env::Rng;
 use serde_json::json;
+use steersman_manager::env::Rng;
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).expect("a time")

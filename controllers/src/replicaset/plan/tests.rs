@@ -251,7 +251,7 @@ impl Model {
                 chosen
                     .metadata
                     .controller()
-                    .is_some_and(|it| it.uid == coxswain_manager::object::Uid::from("own"))
+                    .is_some_and(|it| it.uid == steersman_manager::object::Uid::from("own"))
             );
             self.deleting.insert(chosen.metadata.name.clone());
             self.server.retain(|it| it.metadata.name != chosen.metadata.name);
@@ -283,7 +283,7 @@ impl Model {
 
 #[test]
 fn lost_answers_never_lead_to_surplus_pods() {
-    for seed in coxswain_harness::seeds::of(300) {
+    for seed in steersman_harness::seeds::of(300) {
         let rng = Rng::from_seed(seed);
         let mut model = Model::default();
         let foreign = pod("foreign", "other", "web", "Running", false);

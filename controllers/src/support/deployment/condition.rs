@@ -4,12 +4,12 @@
 //! - A new reason with the same status keeps lastTransitionTime.
 //! - A changed condition moves to the end of the list. Conditions of other clients are kept as they are.
 
-use coxswain_manager::conditions::Status;
-use coxswain_manager::object::Text;
-use coxswain_manager::object::decode::{null_is_default, time};
-use coxswain_manager::time::{rfc3339, whole_seconds};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
+use steersman_manager::conditions::Status;
+use steersman_manager::object::Text;
+use steersman_manager::object::decode::{null_is_default, time};
+use steersman_manager::time::{rfc3339, whole_seconds};
 
 /// A condition of a Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,8 @@
 //! The Deployment and the Service follow the spec.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::{MERGE, with};
 use serde_json::json;
+use steersman_harness::Test;
+use steersman_harness::fixtures::{MERGE, with};
 
 use super::fixture::{Fixture, app};
 
@@ -107,7 +107,7 @@ async fn removed_fields_are_restored_and_fields_of_others_kept(s: Fixture) {
     let after = s
         .wait_until("the label is restored", async || {
             let it = s.get("deployments", "a").await;
-            (it["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "coxswain").then_some(it)
+            (it["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "steersman").then_some(it)
         })
         .await;
     let metadata = &after["metadata"];

@@ -1,8 +1,8 @@
 //! The children of a deleted `AppService`, by deletion policy and propagation policy.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::MERGE;
 use serde_json::json;
+use steersman_harness::Test;
+use steersman_harness::fixtures::MERGE;
 
 use super::fixture::{FINALIZER, Fixture, app, owners};
 

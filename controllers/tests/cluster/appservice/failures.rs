@@ -1,8 +1,8 @@
 //! Temporary failures: quotas, terminating namespaces, terminating children.
 
-use coxswain_harness::fixtures::{self, MERGE, with};
-use coxswain_harness::{Need, Test};
 use serde_json::json;
+use steersman_harness::fixtures::{self, MERGE, with};
+use steersman_harness::{Need, Test};
 
 use super::fixture::{Fixture, app, condition, text};
 use crate::controllers::WAIT_MAX;
@@ -82,7 +82,7 @@ async fn quota_of_deployments_is_reported_and_retried(s: Fixture) {
     })
     .await;
     let before = s.get("appservices", "a").await["metadata"]["resourceVersion"].clone();
-    coxswain_harness::time::pause(std::time::Duration::from_secs(2)).await;
+    steersman_harness::time::pause(std::time::Duration::from_secs(2)).await;
     let now = s.get("appservices", "a").await["metadata"]["resourceVersion"].clone();
     assert_eq!(now, before, "reported once");
     set_quota(&s, "count/deployments.apps", "5").await;
@@ -109,7 +109,7 @@ async fn namespace_with_appservices_can_be_deleted(s: Fixture) {
         .await;
     let path = format!("/api/v1/namespaces/{}", s.ns);
     s.c.api().delete(&path, ()).await.expect(200);
-    let gone = coxswain_harness::time::eventually(WAIT_MAX, async || {
+    let gone = steersman_harness::time::eventually(WAIT_MAX, async || {
         (s.c.api().get(&path).await.status == 404).then_some(())
     });
     assert!(gone.await.is_some(), "{}", s.c.api().get(&path).await);

@@ -1,8 +1,8 @@
 //! The fixture of a test: a namespace of a cluster, with helpers for `AppServices`.
 
-use coxswain_harness::fixtures::{self, MERGE, with};
-use coxswain_harness::{Cluster, Reply, time};
 use serde_json::{Value, json};
+use steersman_harness::fixtures::{self, MERGE, with};
+use steersman_harness::{Cluster, Reply, time};
 
 use crate::controllers;
 

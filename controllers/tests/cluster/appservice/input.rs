@@ -1,7 +1,7 @@
 //! Defaulting and validation by the CRD.
 
-use coxswain_harness::Test;
 use serde_json::{Value, json};
+use steersman_harness::Test;
 
 use super::fixture::{Fixture, app};
 

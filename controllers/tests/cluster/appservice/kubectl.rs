@@ -1,8 +1,8 @@
 //! `kubectl` commands on `AppServices`.
 
-use coxswain_harness::kubectl::Kubectl;
-use coxswain_harness::{Need, Test};
 use serde_json::json;
+use steersman_harness::kubectl::Kubectl;
+use steersman_harness::{Need, Test};
 
 use super::fixture::{Fixture, app};
 
@@ -69,7 +69,7 @@ async fn crd_has_a_short_name_and_a_category(s: Fixture) {
         kubectl(&s).run("get aps -o name").ok(),
         "appservice.appcontroller.k8s.io/a\n"
     );
-    let all = kubectl(&s).run("get coxswain -o name").ok();
+    let all = kubectl(&s).run("get steersman -o name").ok();
     assert!(all.contains("appservice.appcontroller.k8s.io/a\n"), "{all}");
 }
 

@@ -1,8 +1,8 @@
 //! Child names that are taken.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures;
 use serde_json::json;
+use steersman_harness::Test;
+use steersman_harness::fixtures;
 
 use super::fixture::{Fixture, app, condition};
 

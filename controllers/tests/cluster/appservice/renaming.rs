@@ -1,7 +1,7 @@
 //! Changes of `deploymentName`.
 
-use coxswain_harness::{Test, fixtures};
 use serde_json::json;
+use steersman_harness::{Test, fixtures};
 
 use super::fixture::{Fixture, app};
 

@@ -1,8 +1,8 @@
 //! The scale subresource, as an autoscaler uses it.
 
-use coxswain_harness::fixtures::{named, with};
-use coxswain_harness::{Test, fixtures};
 use serde_json::{Value, json};
+use steersman_harness::fixtures::{named, with};
+use steersman_harness::{Test, fixtures};
 
 use super::fixture::{Fixture, app, text};
 

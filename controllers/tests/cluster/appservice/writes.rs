@@ -1,7 +1,7 @@
 //! The number of writes, by resourceVersion and generation.
 
-use coxswain_harness::Test;
 use serde_json::{Value, json};
+use steersman_harness::Test;
 
 use super::fixture::{Fixture, app, text};
 

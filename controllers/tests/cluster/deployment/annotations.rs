@@ -1,8 +1,8 @@
 //! Annotations and fields that are copied from a Deployment to its `ReplicaSet`.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::with;
 use serde_json::{Value, json};
+use steersman_harness::Test;
+use steersman_harness::fixtures::with;
 
 use super::fixture::Fixture;
 use super::objects::{

@@ -1,8 +1,8 @@
 //! Name collisions of `ReplicaSet`s.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::with;
 use serde_json::json;
+use steersman_harness::Test;
+use steersman_harness::fixtures::with;
 
 use super::fixture::Fixture;
 use super::objects::{HASH, controller, deployment, image, name, replica_set, text};

@@ -1,8 +1,8 @@
 //! The number of writes, counted by a watch.
 
-use coxswain_harness::fixtures::with;
-use coxswain_harness::{Need, Test};
 use serde_json::{Value, json};
+use steersman_harness::fixtures::with;
+use steersman_harness::{Need, Test};
 
 use super::fixture::Fixture;
 use super::objects::{BAD, counter_of, deployment, elsewhere, image, name, steps};

@@ -1,8 +1,8 @@
 //! Failures to create `ReplicaSet`s or pods.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::{self, MERGE, with};
 use serde_json::{Value, json};
+use steersman_harness::Test;
+use steersman_harness::fixtures::{self, MERGE, with};
 
 use super::fixture::Fixture;
 use super::objects::{condition, condition_fields, deployment, image, name, replica_set, revision};

@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coxswain_harness::fixtures::{self, MERGE, STRATEGIC};
-use coxswain_harness::{Cluster, time};
-use coxswain_manager::env::Env;
-use coxswain_manager::time::rfc3339;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use steersman_harness::fixtures::{self, MERGE, STRATEGIC};
+use steersman_harness::{Cluster, time};
+use steersman_manager::env::Env;
+use steersman_manager::time::rfc3339;
 
 use super::objects::{
     NEVER, condition, controller, counter_of, image, image_of, items, name, reason, revision, text,

@@ -1,9 +1,9 @@
 //! kubectl rollout, scale, set image, apply and describe.
 
-use coxswain_harness::fixtures::with;
-use coxswain_harness::kubectl::Kubectl;
-use coxswain_harness::{Need, Test};
 use serde_json::json;
+use steersman_harness::fixtures::with;
+use steersman_harness::kubectl::Kubectl;
+use steersman_harness::{Need, Test};
 
 use super::fixture::{Deployment, Fixture};
 use super::objects::{BAD, annotated, deployment, image, image_of, name, names, revision, steps};

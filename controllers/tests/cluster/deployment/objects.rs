@@ -2,8 +2,8 @@
 //!
 //! The pods of Deployment `a` have the label `app: a` and the image `i:1`; each image is a revision.
 
-use coxswain_harness::fixtures::{self, field, with};
 use serde_json::{Value, json};
+use steersman_harness::fixtures::{self, field, with};
 
 pub use crate::replicaset::fixture::{UNMANAGED_NODE, condition, controller, counter_of, name, names, text};
 

@@ -1,9 +1,9 @@
 //! The progress deadline.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::with;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use steersman_harness::Test;
+use steersman_harness::fixtures::with;
 
 use super::fixture::Fixture;
 use super::objects::{

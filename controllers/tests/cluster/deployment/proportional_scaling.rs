@@ -3,9 +3,9 @@
 //! Except for the first test, the test creates the `ReplicaSet`s with the sizes and annotations of a rollout, and a
 //! paused Deployment adopts them, so nothing but the scaling happens.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::with;
 use serde_json::{Value, json};
+use steersman_harness::Test;
+use steersman_harness::fixtures::with;
 
 use super::fixture::{Deployment, Fixture};
 use super::objects::{

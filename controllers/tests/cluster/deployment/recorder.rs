@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_harness::Watch;
-use coxswain_harness::fixtures::{self, with};
 use serde_json::{Value, json};
+use steersman_harness::Watch;
+use steersman_harness::fixtures::{self, with};
 
 use super::fixture::Fixture;
 use super::objects::{UNMANAGED_NODE, deployment, items, name, replica_set};

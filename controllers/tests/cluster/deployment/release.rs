@@ -1,8 +1,8 @@
 //! Release of `ReplicaSet`s, and deletion of Deployments.
 
-use coxswain_harness::fixtures::{self, with};
-use coxswain_harness::{Need, Test};
 use serde_json::json;
+use steersman_harness::fixtures::{self, with};
+use steersman_harness::{Need, Test};
 
 use super::fixture::Fixture;
 use super::objects::{BAD, controller, counter_of, deployment, elsewhere, image, name, names};

@@ -1,8 +1,8 @@
 //! Rollback by the deprecated annotation.
 
-use coxswain_harness::fixtures::with;
-use coxswain_harness::{Need, Test};
 use serde_json::{Value, json};
+use steersman_harness::fixtures::with;
+use steersman_harness::{Need, Test};
 
 use super::fixture::{Deployment, Fixture};
 use super::objects::{HASH, REVISION, annotated, annotation, deployment, image, image_of, revision};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::with;
 use serde_json::{Value, json};
+use steersman_harness::Test;
+use steersman_harness::fixtures::with;
 
 use super::fixture::{Deployment, Fixture};
 use super::objects::{

@@ -1,8 +1,8 @@
 //! Scaling of a Deployment with one active `ReplicaSet`.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::{MERGE, with};
 use serde_json::{Value, json};
+use steersman_harness::Test;
+use steersman_harness::fixtures::{MERGE, with};
 
 use super::fixture::Fixture;
 use super::objects::{

@@ -1,8 +1,8 @@
 //! Single steps of a rollout; the test acts as the kubelet.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::with;
 use serde_json::Value;
+use steersman_harness::Test;
+use steersman_harness::fixtures::with;
 
 use super::fixture::{Deployment, Fixture};
 use super::objects::{condition_fields, counter_of, deployment, elsewhere, image, steps};

@@ -1,8 +1,8 @@
 //! Background deletion.
 
-use coxswain_harness::{Test, Watch};
 use serde_json::{Value, json};
 use std::time::Duration;
+use steersman_harness::{Test, Watch};
 
 use super::fixture::{Fixture, HOLD, Kind, Object, finalizers, text};
 

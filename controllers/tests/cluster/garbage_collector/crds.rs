@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use coxswain_harness::fixtures::{self, CRDS};
-use coxswain_harness::{Test, time};
 use serde_json::{Value, json};
+use steersman_harness::fixtures::{self, CRDS};
+use steersman_harness::{Test, time};
 
 use super::fixture::{Fixture, GROUP, Kind, NEW_KIND_TIMEOUT, crd, serve, text};
 use crate::controllers::WAIT_MAX;

@@ -1,7 +1,7 @@
 //! An owner is in the namespace of its dependent, or cluster-scoped.
 
-use coxswain_harness::Test;
 use serde_json::{Value, json};
+use steersman_harness::Test;
 
 use super::fixture::{FOREGROUND, Fixture, Kind, Object, finalizers, owners, text};
 

@@ -1,7 +1,7 @@
 //! Cycles of ownerReferences.
 
-use coxswain_harness::Test;
 use serde_json::Value;
+use steersman_harness::Test;
 
 use super::fixture::{Fixture, Object, finalizers, owners};
 

@@ -7,9 +7,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use coxswain_harness::fixtures::{self, CRDS, MERGE, with};
-use coxswain_harness::{Cluster, time};
 use serde_json::{Value, json};
+use steersman_harness::fixtures::{self, CRDS, MERGE, with};
+use steersman_harness::{Cluster, time};
 use tokio::sync::OnceCell;
 
 use crate::controllers;

@@ -1,8 +1,8 @@
 //! Foreground deletion.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::with;
 use serde_json::{Value, json};
+use steersman_harness::Test;
+use steersman_harness::fixtures::with;
 
 use super::fixture::{FOREGROUND, Fixture, HOLD, Kind, Object, finalizers, is_terminating, owners, text};
 

@@ -1,9 +1,9 @@
 //! Identity of owners: apiVersion, kind, name and uid, in the namespace of the dependent. An owner that cannot be looked up
 //! is not absent.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::with;
 use serde_json::json;
+use steersman_harness::Test;
+use steersman_harness::fixtures::with;
 
 use super::fixture::{Fixture, GROUP, Kind, finalizers, owners};
 

@@ -1,7 +1,7 @@
 //! `kubectl delete --cascade`.
 
-use coxswain_harness::Test;
-use coxswain_harness::kubectl::Kubectl;
+use steersman_harness::Test;
+use steersman_harness::kubectl::Kubectl;
 
 use super::fixture::{Fixture, Kind, Object, owners};
 

@@ -1,8 +1,8 @@
 //! Dependents that are created, or start blocking, during a foreground deletion.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::with;
 use serde_json::json;
+use steersman_harness::Test;
+use steersman_harness::fixtures::with;
 
 use super::fixture::{Fixture, HOLD, Object, finalizers, is_terminating};
 

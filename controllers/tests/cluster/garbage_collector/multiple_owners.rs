@@ -1,8 +1,8 @@
 //! Dependents with several owners.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::with;
 use serde_json::{Value, json};
+use steersman_harness::Test;
+use steersman_harness::fixtures::with;
 
 use super::fixture::{Fixture, HOLD, Kind, is_terminating, owners};
 

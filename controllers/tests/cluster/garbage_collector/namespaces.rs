@@ -1,6 +1,6 @@
 //! Deletion of namespaces with owners and dependents.
 
-use coxswain_harness::{Cluster, Test};
+use steersman_harness::{Cluster, Test};
 
 use super::fixture::{Fixture, HOLD, Kind};
 

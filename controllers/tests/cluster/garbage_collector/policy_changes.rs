@@ -1,6 +1,6 @@
 //! Changes of the propagation policy during a deletion: the last one counts.
 
-use coxswain_harness::Test;
+use steersman_harness::Test;
 
 use super::fixture::{FOREGROUND, Fixture, HOLD, finalizers, is_terminating, owners};
 

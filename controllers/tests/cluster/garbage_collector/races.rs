@@ -1,8 +1,8 @@
 //! Changes of an object that the collector is about to delete.
 
-use coxswain_harness::fixtures::MERGE;
-use coxswain_harness::{Test, time};
 use serde_json::json;
+use steersman_harness::fixtures::MERGE;
+use steersman_harness::{Test, time};
 
 use super::fixture::{Fixture, is_terminating};
 

@@ -1,7 +1,7 @@
 //! Repeated deletions of a terminating object.
 
-use coxswain_harness::Test;
 use serde_json::json;
+use steersman_harness::Test;
 
 use super::fixture::{FOREGROUND, Fixture, HOLD, finalizers, owners};
 

@@ -1,8 +1,8 @@
 //! Pods and their owners, which other controllers reconcile at the same time.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::{self, with};
 use serde_json::{Value, json};
+use steersman_harness::Test;
+use steersman_harness::fixtures::{self, with};
 
 use super::fixture::{FOREGROUND, Fixture, finalizers, owners, text};
 

@@ -1,7 +1,7 @@
 //! Fast changes lead to neither surplus nor missing pods, as a watch from before the first change shows.
 
-use coxswain_harness::Test;
 use serde_json::{Value, json};
+use steersman_harness::Test;
 
 use super::fixture::{Fixture, controller, count, name, names};
 

@@ -1,8 +1,8 @@
 //! The number of writes, counted by watches.
 
-use coxswain_harness::fixtures::with;
-use coxswain_harness::{Need, Test};
 use serde_json::json;
+use steersman_harness::fixtures::with;
+use steersman_harness::{Need, Test};
 
 use super::fixture::{Fixture, count, counter_of, text};
 

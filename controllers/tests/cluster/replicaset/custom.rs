@@ -1,9 +1,9 @@
 //! `AppReplicaSets`: validation and defaulting by the CRD, and by the controller where the server has no CEL rules.
 
-use coxswain_controllers::api;
-use coxswain_harness::fixtures::{self, MERGE, with};
-use coxswain_harness::{Need, Test};
 use serde_json::{Value, json};
+use steersman_controllers::api;
+use steersman_harness::fixtures::{self, MERGE, with};
+use steersman_harness::{Need, Test};
 
 use super::fixture::{Fixture, Owner, condition, text};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use coxswain_controllers::hollow_kubelet::FAIL;
-use coxswain_harness::fixtures::{self, with};
-use coxswain_harness::{Need, Test, Watch, time};
 use serde_json::{Value, json};
+use steersman_controllers::hollow_kubelet::FAIL;
+use steersman_harness::fixtures::{self, with};
+use steersman_harness::{Need, Test, Watch, time};
 
 use super::fixture::{Fixture, Owner, condition, counter_of, name, text};
 

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use coxswain_harness::fixtures::{self, MERGE, STRATEGIC, with};
-use coxswain_harness::{Cluster, Watch, time};
-use coxswain_manager::env::Env;
-use coxswain_manager::time::rfc3339;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use steersman_harness::fixtures::{self, MERGE, STRATEGIC, with};
+use steersman_harness::{Cluster, Watch, time};
+use steersman_manager::env::Env;
+use steersman_manager::time::rfc3339;
 
 use super::observation::PodChanges;
 use crate::controllers;

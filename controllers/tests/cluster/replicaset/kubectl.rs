@@ -1,8 +1,8 @@
 //! kubectl with `AppReplicaSets`.
 
-use coxswain_controllers::api::{self, crd::yaml};
-use coxswain_harness::kubectl::Kubectl;
-use coxswain_harness::{Need, Test};
+use steersman_controllers::api::{self, crd::yaml};
+use steersman_harness::kubectl::Kubectl;
+use steersman_harness::{Need, Test};
 
 use super::custom::RULES;
 use super::fixture::Fixture;
@@ -44,7 +44,7 @@ async fn get_shows_the_columns_of_a_replicaset(s: Fixture) {
     let wide = self::rows(&wide);
     assert_eq!(wide[0][4..], ["AGE", "IMAGE", "SELECTOR"]);
     assert_eq!(wide[1].last(), Some(&"app=a"));
-    let all = kubectl(&s).run("get coxswain -o name").ok();
+    let all = kubectl(&s).run("get steersman -o name").ok();
     assert!(all.contains("appreplicaset.appcontroller.k8s.io/a\n"), "{all}");
 }
 

@@ -1,8 +1,8 @@
 //! Metadata and conditions of other clients survive all writes.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::with;
 use serde_json::{Value, json};
+use steersman_harness::Test;
+use steersman_harness::fixtures::with;
 
 use super::fixture::{Fixture, condition, controller, name, names};
 

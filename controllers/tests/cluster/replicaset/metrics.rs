@@ -2,10 +2,10 @@
 //!
 //! All tests share the registry: a test asserts only that metrics exist and grow.
 
-use coxswain_harness::fixtures::with;
-use coxswain_harness::{Need, Test, time};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_harness::fixtures::with;
+use steersman_harness::{Need, Test, time};
 
 use super::fixture::{Fixture, Kind, name, text};
 use crate::controllers::{WAIT_MAX, metric};

@@ -5,9 +5,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use coxswain_harness::Watch;
-use coxswain_harness::fixtures::{self, with};
 use serde_json::{Value, json};
+use steersman_harness::Watch;
+use steersman_harness::fixtures::{self, with};
 
 use super::fixture::{Fixture, UNMANAGED_NODE, name};
 

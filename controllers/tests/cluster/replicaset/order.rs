@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use coxswain_harness::fixtures::with;
-use coxswain_harness::{Test, time};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_harness::fixtures::with;
+use steersman_harness::{Test, time};
 
 use super::fixture::{Fixture, Kind, Owner, name, names, text};
 

@@ -1,8 +1,8 @@
 //! The metadata and spec of created pods.
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::with;
 use serde_json::json;
+use steersman_harness::Test;
+use steersman_harness::fixtures::with;
 
 use super::fixture::{Fixture, name, text};
 

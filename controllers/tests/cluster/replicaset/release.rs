@@ -1,7 +1,7 @@
 //! Release of pods that the selector no longer matches.
 
-use coxswain_harness::{Need, Test};
 use serde_json::json;
+use steersman_harness::{Need, Test};
 
 use super::fixture::{Fixture, controller, name, names, text};
 

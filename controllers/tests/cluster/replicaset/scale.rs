@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use coxswain_harness::Test;
-use coxswain_harness::fixtures::with;
 use serde_json::{Value, json};
+use steersman_harness::Test;
+use steersman_harness::fixtures::with;
 
 use super::fixture::{Fixture, Owner, counter_of, name, names};
 

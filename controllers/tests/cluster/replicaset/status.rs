@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use coxswain_harness::fixtures::with;
-use coxswain_harness::{Test, time};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use steersman_harness::fixtures::with;
+use steersman_harness::{Test, time};
 
 use super::fixture::{Fixture, Kind, condition, counter_of, name, names, text};
 

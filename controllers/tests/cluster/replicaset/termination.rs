@@ -1,8 +1,8 @@
 //! Terminating owners and namespaces.
 
-use coxswain_harness::fixtures::{self, with};
-use coxswain_harness::{Need, Test};
 use serde_json::{Value, json};
+use steersman_harness::fixtures::{self, with};
+use steersman_harness::{Need, Test};
 
 use super::fixture::{Fixture, Kind, controller, counter_of, name, names, text};
 

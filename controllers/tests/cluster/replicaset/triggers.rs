@@ -1,7 +1,7 @@
 //! Changes that enqueue an owner, each on its own.
 
-use coxswain_harness::{Test, fixtures};
 use serde_json::{Value, json};
+use steersman_harness::{Test, fixtures};
 
 use super::fixture::{Fixture, Owner, condition, controller, name, names};
 

@@ -1,10 +1,10 @@
 //! The lifecycle of the CRD: the controller waits for it, and continues when it is served.
 
-use coxswain_controllers::registry::{self, EnabledBy, Settings};
-use coxswain_manager::client::Delete;
-use coxswain_manager::health::{Checks, Health, Probes};
-use coxswain_manager::manager::{self, Manager};
-use coxswain_manager::object::Uid;
+use steersman_controllers::registry::{self, EnabledBy, Settings};
+use steersman_manager::client::Delete;
+use steersman_manager::health::{Checks, Health, Probes};
+use steersman_manager::manager::{self, Manager};
+use steersman_manager::object::Uid;
 
 use super::*;
 
@@ -129,8 +129,8 @@ struct RunningManager {
 impl RunningManager {
     /// Starts a manager with all controllers.
     fn start(f: &Fixture) -> Self {
-        let (checks, registry) = (Checks::new(), Registry::new("coxswain"));
-        let options = manager::Options::new("coxswain");
+        let (checks, registry) = (Checks::new(), Registry::new("steersman"));
+        let options = manager::Options::new("steersman");
         let mut manager =
             Manager::new(&f.env, &registry, &checks, f.direct_transport(), options).expect("a manager");
         let settings = Settings {
@@ -146,7 +146,7 @@ impl RunningManager {
     /// Returns the note of a waiting controller; `None` if it runs.
     fn waits_for(&self, name: &str) -> Option<String> {
         let text = prometheus::TextEncoder::new().encode_to_string(&self.registry.gather());
-        let line = format!("coxswain_controller_waiting{{name=\"{name}\"}} ");
+        let line = format!("steersman_controller_waiting{{name=\"{name}\"}} ");
         let text = text.expect("metrics");
         let value = text
             .lines()

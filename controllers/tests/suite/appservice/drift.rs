@@ -18,7 +18,7 @@ async fn removed_fields_are_restored_and_fields_of_others_kept_in_one_apply() {
     });
     f.patch(&DEPLOYMENTS, "web", &web).await;
     f.wait_until(async |f| {
-        f.get(&DEPLOYMENTS, "web").await["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "coxswain"
+        f.get(&DEPLOYMENTS, "web").await["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "steersman"
     })
     .await;
     assert_eq!(
@@ -55,7 +55,7 @@ async fn removed_fields_are_restored_and_fields_of_others_kept_in_one_apply() {
                          "spec": {"type": "NodePort"}});
     f.patch(&SERVICES, "shop", &service).await;
     f.wait_until(async |f| {
-        f.get(&SERVICES, "shop").await["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "coxswain"
+        f.get(&SERVICES, "shop").await["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "steersman"
     })
     .await;
     assert_eq!(f.api.count("PATCH services"), 2);
@@ -130,7 +130,7 @@ async fn repeatedly_undone_apply_is_delayed() {
     assert!(f.event_count("Contested").await <= 12);
     f.wait_until(async |f| {
         f.sleep(Duration::from_mins(5)).await;
-        f.get(&DEPLOYMENTS, "web").await["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "coxswain"
+        f.get(&DEPLOYMENTS, "web").await["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "steersman"
     })
     .await;
     f.wait_ready("shop").await;

@@ -2,10 +2,10 @@
 
 use super::*;
 
-use coxswain_controllers::api::app_service::AppService;
-use coxswain_controllers::appservice::FIELD_MANAGER;
-use coxswain_controllers::appservice::desired::{self, APPLIED_HASH_LABEL};
-use coxswain_manager::client::Transport;
+use steersman_controllers::api::app_service::AppService;
+use steersman_controllers::appservice::FIELD_MANAGER;
+use steersman_controllers::appservice::desired::{self, APPLIED_HASH_LABEL};
+use steersman_manager::client::Transport;
 
 const ADOPT_BY: &str = "appcontroller.k8s.io/adopt-by";
 
@@ -255,7 +255,7 @@ async fn children_are_not_adopted_under_another_name() {
 async fn adopted_deployment_of_a_user_keeps_the_users_fields() {
     let f = fixture().await;
     // The selector is that of the controller.
-    let labels = json!({"app.kubernetes.io/instance": "shop", "app.kubernetes.io/managed-by": "coxswain",
+    let labels = json!({"app.kubernetes.io/instance": "shop", "app.kubernetes.io/managed-by": "steersman",
                         "app.kubernetes.io/name": "web"});
     let mut theirs = foreign("web");
     theirs["metadata"]["annotations"] = json!({ADOPT_BY: "shop"});
@@ -282,9 +282,9 @@ async fn create_as_legacy_build(f: &Fixture, resource: &Resource, mut child: Val
     let transport = Transport::from_service(
         f.sandbox.service(),
         "sandbox",
-        "coxswain",
+        "steersman",
         clock,
-        &Registry::new("coxswain"),
+        &Registry::new("steersman"),
     );
     let client = transport
         .expect("a transport")

@@ -32,7 +32,7 @@ async fn minimal_appservice_needs_one_write_besides_its_status() {
         assert_eq!(status[field], 2, "{field}");
     }
     let labels =
-        "app.kubernetes.io/instance=shop,app.kubernetes.io/managed-by=coxswain,app.kubernetes.io/name=web";
+        "app.kubernetes.io/instance=shop,app.kubernetes.io/managed-by=steersman,app.kubernetes.io/name=web";
     assert_eq!(status["selector"], labels);
     let pods = f.list(&PODS).await;
     assert_eq!(pods.len(), 2);

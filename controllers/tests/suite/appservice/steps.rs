@@ -1,9 +1,9 @@
 //! Internal controllers of the API server that take time, as on a real cluster: a CRD that is not served yet, and a terminating
 //! namespace with content.
 
-use coxswain_manager::client::Delete;
-use coxswain_manager::object::Uid;
-use coxswain_sandbox::InternalController;
+use steersman_manager::client::Delete;
+use steersman_manager::object::Uid;
+use steersman_sandbox::InternalController;
 
 use super::*;
 use crate::fixture::NAMESPACES;

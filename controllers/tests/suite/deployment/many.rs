@@ -26,7 +26,7 @@ fn depth(registry: &Registry) -> f64 {
 /// Rolls `count` Deployments at once. Returns the writes and the largest depth of the work queue.
 async fn roll(count: usize) -> (BTreeMap<String, usize>, f64) {
     let f = without_deployments();
-    let registry = Registry::new("coxswain");
+    let registry = Registry::new("steersman");
     let caches = f.caches(&f.transport, "reader", &registry);
     let recorder = f.recorder(&f.transport, "deployment-controller", &registry);
     let client = f.transport.reader("controller", None);

@@ -6,10 +6,10 @@ mod audit;
 
 use std::sync::Arc;
 
-use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::env::Rng;
-use coxswain_manager::events::Recorder;
 use http::Method;
+use steersman_manager::cache::{Caches, Scope};
+use steersman_manager::env::Rng;
+use steersman_manager::events::Recorder;
 
 use super::*;
 use crate::randomized;
@@ -57,7 +57,7 @@ impl Run {
     /// Starts a new process.
     fn start(&mut self) {
         let (env, tasks) = randomized::new_process(&self.fixture);
-        let registry = Registry::new("coxswain");
+        let registry = Registry::new("steersman");
         let reader = self.transport.reader("reader", None);
         let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
         let events = self.transport.unfenced("events", None);

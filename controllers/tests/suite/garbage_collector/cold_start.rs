@@ -154,7 +154,7 @@ async fn undescribed_group_version_counts_as_unsynced() {
             assert_eq!(f.api.count("PATCH secrets"), 0);
             let remark = collector.remark().unwrap_or_default();
             assert!(remark.contains("apps/v1"), "{remark}");
-            let unsynced = "coxswain_garbage_collector_unsynced{resource=\"*.apps\"}";
+            let unsynced = "steersman_garbage_collector_unsynced{resource=\"*.apps\"}";
             assert_eq!(f.metric(unsynced), Some(1.0));
             f.converges(policy).await;
         }
@@ -176,7 +176,7 @@ async fn group_version_never_described_delays_finalizers_for_a_bounded_time() {
         assert!(f.get(&SECRETS, "owner").await.is_some(), "{policy:?}");
         f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
         if policy == Propagation::Orphan {
-            let unlisted = "coxswain_garbage_collector_unlisted_total{resource=\"*.apps\"}";
+            let unlisted = "steersman_garbage_collector_unlisted_total{resource=\"*.apps\"}";
             assert_eq!(f.metric(unlisted), Some(1.0));
             // Once the group is described, its dependents are orphaned too.
             f.api.inject_all(|_| Effect::Pass);

@@ -162,7 +162,7 @@ async fn unlistable_resource_does_not_delay_other_resources() {
         assert!(f.get(&SECRETS, "owner").await.is_some());
         f.sleep(Duration::from_secs(25)).await;
         assert!(f.get(&SECRETS, "owner").await.is_none(), "{code}");
-        let series = "coxswain_garbage_collector_unsynced{resource=\"pods\"}";
+        let series = "steersman_garbage_collector_unsynced{resource=\"pods\"}";
         assert_eq!(f.metric(series), Some(1.0));
     }
 }

@@ -11,7 +11,7 @@ async fn graph_sizes_are_exported_while_a_term_lasts() {
     };
     let collector = f.build(options, Scope::default());
     let size = |state: &str| {
-        let series = format!("coxswain_garbage_collector_graph_objects{{state=\"{state}\"}}");
+        let series = format!("steersman_garbage_collector_graph_objects{{state=\"{state}\"}}");
         f.metric(&series)
     };
     let fence = Fence::new(f.env.clock.clone());

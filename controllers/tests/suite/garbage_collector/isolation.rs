@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::client::RateLimit;
+use steersman_manager::client::RateLimit;
 
 use super::*;
 

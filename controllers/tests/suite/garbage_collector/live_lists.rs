@@ -1,6 +1,6 @@
 //! Live lists of orphan deletion: they are bounded, shared, and do not delay other work.
 
-use coxswain_manager::client::RateLimit;
+use steersman_manager::client::RateLimit;
 
 use super::*;
 
@@ -130,7 +130,7 @@ async fn unlistable_resource_delays_only_the_first_orphaning() {
         f.api.inject_all(|_| Effect::Pass);
         f.sleep(Duration::from_secs(30)).await;
         f.orphan_one(11).await;
-        let series = "coxswain_garbage_collector_unlisted_total{resource=\"pods\"}";
+        let series = "steersman_garbage_collector_unlisted_total{resource=\"pods\"}";
         assert_eq!(f.metric(series), Some(11.0), "{fault:?}");
         let before = f.api.count("LIST pods");
         f.orphan_one(12).await;
@@ -217,7 +217,7 @@ impl Fixture {
 
 #[tokio::test(start_paused = true)]
 async fn list_with_expired_continue_token_restarts() {
-    const UNLISTED: &str = "coxswain_garbage_collector_unlisted_total{resource=\"configmaps\"}";
+    const UNLISTED: &str = "steersman_garbage_collector_unlisted_total{resource=\"configmaps\"}";
     let f = fixture().await;
     for n in 0..600 {
         f.create(&MAPS, &format!("map-{n}"), &[]).await;

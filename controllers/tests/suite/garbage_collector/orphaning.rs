@@ -1,7 +1,7 @@
 //! Orphan deletion loses no dependents.
 
-use coxswain_sandbox::faults::Matcher;
 use http::Method;
+use steersman_sandbox::faults::Matcher;
 
 use super::*;
 
@@ -93,7 +93,7 @@ async fn unlistable_resource_delays_orphaning_for_a_bounded_time_and_loses_nothi
     f.sleep(Duration::from_secs(5)).await;
     assert!(f.get(&SECRETS, "owner").await.is_none());
     assert!(f.api.count("LIST configmaps") <= 5);
-    let series = "coxswain_garbage_collector_unlisted_total{resource=\"configmaps\"}";
+    let series = "steersman_garbage_collector_unlisted_total{resource=\"configmaps\"}";
     assert_eq!(f.metric(series), Some(1.0));
     // The cache shows the dependents after their owner is deleted.
     f.api.lag().release();
@@ -334,7 +334,7 @@ async fn owner_deleted_during_a_list_waits_for_the_next_list() {
 #[tokio::test(start_paused = true)]
 async fn dependent_created_during_a_rate_limiter_wait_is_orphaned() {
     let f = unstarted();
-    let limit = coxswain_manager::client::RateLimit { qps: 1.0, burst: 1 };
+    let limit = steersman_manager::client::RateLimit { qps: 1.0, burst: 1 };
     let client = f.transport.reader("generic-garbage-collector", Some(limit));
     f.run(f.build_with(client, Options::default(), Scope::default()));
     let owner = f.create(&SECRETS, "owner", &[]).await;

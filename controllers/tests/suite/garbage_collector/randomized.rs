@@ -4,8 +4,8 @@
 mod audit;
 mod fault_injector;
 
-use coxswain_controllers::garbage_collector::discovery::Discovery;
-use coxswain_manager::env::Rng;
+use steersman_controllers::garbage_collector::discovery::Discovery;
+use steersman_manager::env::Rng;
 use tokio::sync::Notify;
 
 use self::audit::{Audit, Audited, has_finalizer, is_terminating, uid, unsettled};
@@ -49,7 +49,7 @@ impl Run {
             "sandbox",
             "test",
             &env.clock,
-            &Registry::new("coxswain"),
+            &Registry::new("steersman"),
         );
         let admin = admin.expect("unregistered metrics").unfenced("admin", None);
         let api = FaultInjector::new(service, direct, Rng::from_seed(seed ^ 0xabc), &audit);
@@ -82,7 +82,7 @@ impl Run {
             tasks: tasks.handle(),
             ..self.env.clone()
         };
-        let registry = Registry::new("coxswain");
+        let registry = Registry::new("steersman");
         let transport = self.api.transport(&env.clock);
         let reader = transport.reader("reader", None);
         let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");

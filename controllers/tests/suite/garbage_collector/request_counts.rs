@@ -32,7 +32,7 @@ async fn background_deletion_sends_one_delete_per_dependent() {
             assert_eq!(sent.body["propagationPolicy"], "Background");
             assert!(sent.accept.contains("PartialObjectMetadata"));
         }
-        let done = "coxswain_garbage_collector_objects_total{action=\"delete\",dry_run=\"false\"}";
+        let done = "steersman_garbage_collector_objects_total{action=\"delete\",dry_run=\"false\"}";
         assert!(f.metric(done).is_some_and(|it| it >= 100.0));
     }
 }
@@ -115,7 +115,7 @@ async fn concurrent_live_reads_of_an_owner_are_shared() {
 #[tokio::test(start_paused = true)]
 async fn live_read_behind_a_rate_limiter_is_at_most_a_second_old() {
     let f = unstarted();
-    let limit = coxswain_manager::client::RateLimit { qps: 10.0, burst: 1 };
+    let limit = steersman_manager::client::RateLimit { qps: 10.0, burst: 1 };
     let client = f.transport.reader("generic-garbage-collector", Some(limit));
     f.run(f.build_with(client, Options::default(), Scope::default()));
     f.sleep(Duration::from_secs(2)).await;

@@ -1,6 +1,6 @@
 //! Rules of garbage collection: dry run, references, cycles, scope, terms and kinds.
 
-use coxswain_manager::controller::Unhealthy;
+use steersman_manager::controller::Unhealthy;
 
 use super::*;
 
@@ -31,7 +31,7 @@ async fn dry_run_writes_nothing_and_becomes_idle() {
     assert_eq!(f.left(&MAPS).await, 10);
     assert!(f.api.recorded().len() <= 5, "{:?}", f.api.counts());
     let would = |action: &str| {
-        let name = "coxswain_garbage_collector_objects_total";
+        let name = "steersman_garbage_collector_objects_total";
         f.metric(&format!("{name}{{action=\"{action}\",dry_run=\"true\"}}"))
     };
     assert_eq!(would("delete"), Some(12.0));

@@ -108,7 +108,7 @@ async fn owner_orphaned_during_a_slow_get_keeps_its_dependents() {
 #[tokio::test(start_paused = true)]
 async fn live_read_of_a_slow_server_expires_within_its_latency_and_a_second() {
     let f = unstarted();
-    let limit = coxswain_manager::client::RateLimit { qps: 10.0, burst: 1 };
+    let limit = steersman_manager::client::RateLimit { qps: 10.0, burst: 1 };
     let client = f.transport.reader("generic-garbage-collector", Some(limit));
     f.run(f.build_with(client, Options::default(), Scope::default()));
     f.sleep(Duration::from_secs(2)).await;

@@ -1,7 +1,7 @@
 //! Startup: caches that have not synced, and restores from a backup.
 
-use coxswain_sandbox::faults::Matcher;
 use http::Method;
+use steersman_sandbox::faults::Matcher;
 
 use super::*;
 
@@ -285,6 +285,6 @@ async fn objects_that_were_changed_after_the_backup_are_deleted_with_their_owner
 fn restarts(f: &Fixture, plural: &str) -> Option<f64> {
     let group = if plural == ROLES.plural { &*ROLES.group } else { "" };
     f.metric(&format!(
-        "coxswain_cache_restarts_total{{group=\"{group}\",name=\"\",resource=\"{plural}\",version=\"v1\"}}"
+        "steersman_cache_restarts_total{{group=\"{group}\",name=\"\",resource=\"{plural}\",version=\"v1\"}}"
     ))
 }

@@ -51,14 +51,14 @@ async fn unreadable_resources_are_reported_in_health_and_metrics() {
     collector.health().expect("healthy");
     f.sleep(FINALIZER_DELAY).await;
     for resource in ["pods", "clusterroles.rbac.authorization.k8s.io"] {
-        let series = format!("coxswain_garbage_collector_unsynced{{resource=\"{resource}\"}}");
+        let series = format!("steersman_garbage_collector_unsynced{{resource=\"{resource}\"}}");
         assert_eq!(f.metric(&series), Some(1.0), "{resource}");
     }
     collector.health().expect("healthy");
     f.api.inject_all(|_| Effect::Pass);
     f.sleep(Duration::from_mins(5)).await;
     assert_eq!(collector.remark(), None);
-    let series = "coxswain_garbage_collector_unsynced{resource=\"pods\"}";
+    let series = "steersman_garbage_collector_unsynced{resource=\"pods\"}";
     assert_eq!(f.metric(series), None);
 }
 
@@ -86,7 +86,7 @@ async fn unreadable_resources_delay_finalizers_for_half_a_minute() {
         assert!(f.get(&kind, "owner").await.is_none(), "{policy:?} {kind}");
         let left = if policy == Propagation::Orphan { 20 } else { 0 };
         assert_eq!(f.left(&MAPS).await, left, "{policy:?} {kind}");
-        let series = "coxswain_garbage_collector_unlisted_total{resource=\"pods\"}";
+        let series = "steersman_garbage_collector_unlisted_total{resource=\"pods\"}";
         let unlisted = if policy == Propagation::Orphan { 1.0 } else { 0.0 };
         assert_eq!(f.metric(series), Some(unlisted), "{policy:?} {kind}");
     }

@@ -19,7 +19,7 @@ impl Fixture {
         let text = text.expect("metrics");
         let mut series = text
             .lines()
-            .filter(|it| it.starts_with("coxswain_cache_objects{"));
+            .filter(|it| it.starts_with("steersman_cache_objects{"));
         series.any(|it| it.contains(&format!("resource=\"{plural}\"")))
     }
 }

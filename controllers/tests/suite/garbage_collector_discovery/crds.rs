@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use coxswain_sandbox::faults::Effect;
 use serde_json::json;
+use steersman_sandbox::faults::Effect;
 
 use super::{CRDS, Fixture, SECOND, fixture, fixture_with, published};
 

@@ -1,6 +1,6 @@
 //! Failures of discovery: kinds stay published, the failure is reported, and reads are retried with a backoff.
 
-use coxswain_sandbox::faults::Effect;
+use steersman_sandbox::faults::Effect;
 
 use super::{Fixture, SECOND, fixture, published};
 

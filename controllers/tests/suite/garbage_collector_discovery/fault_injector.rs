@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::Clock;
-use coxswain_manager::metrics::Registry;
-use coxswain_sandbox::ApiService;
-use coxswain_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, RuleHandle};
 use http::Request;
 use http::header::ACCEPT;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
+use steersman_manager::client::Transport;
+use steersman_manager::env::Clock;
+use steersman_manager::metrics::Registry;
+use steersman_sandbox::ApiService;
+use steersman_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, RuleHandle};
 use tower_service::Service as _;
 
 #[derive(Clone)]
@@ -81,7 +81,7 @@ impl FaultInjector {
         self.roots(|roots| roots.change_answer(move |list| mark_stale(list, &stale)));
     }
 
-    fn roots(&self, add: impl FnOnce(coxswain_sandbox::faults::RuleBuilder<'_>) -> RuleHandle) {
+    fn roots(&self, add: impl FnOnce(steersman_sandbox::faults::RuleBuilder<'_>) -> RuleHandle) {
         let is_root = |it: &RecordedRequest| it.path == "/api" || it.path == "/apis";
         let rule = add(self.faults.on(discovered().when(is_root)));
         if let Some(previous) = lock(&self.state).roots.replace(rule) {

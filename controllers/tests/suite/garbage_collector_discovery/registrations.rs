@@ -1,8 +1,8 @@
 //! Discovery is read after a change of an `APIService`.
 
-use coxswain_manager::client::Patch;
-use coxswain_manager::object::{Key, Resource};
 use serde_json::{Value, json};
+use steersman_manager::client::Patch;
+use steersman_manager::object::{Key, Resource};
 
 use super::{Fixture, SECOND, fixture_with};
 

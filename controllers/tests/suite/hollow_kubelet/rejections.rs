@@ -1,11 +1,11 @@
 //! Rejected requests and blocked objects: the controller settles or backs off.
 
 use bytes::Bytes;
-use coxswain_controllers::hollow_kubelet::guarded;
-use coxswain_manager::health::Checks;
-use coxswain_manager::manager::{Manager, Options as ManagerOptions};
-use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest, Refusal};
 use http::{Method, Response};
+use steersman_controllers::hollow_kubelet::guarded;
+use steersman_manager::health::Checks;
+use steersman_manager::manager::{Manager, Options as ManagerOptions};
+use steersman_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest, Refusal};
 
 use super::*;
 
@@ -55,10 +55,15 @@ fn rejecting(options: Options, reject: Reject) -> (Fixture, Faults) {
             .expect("a transport")
     };
     let service = faults.wrap(sandbox.service());
-    let transport =
-        Transport::from_service(service, "sandbox", "test", &env.clock, &Registry::new("coxswain"));
+    let transport = Transport::from_service(
+        service,
+        "sandbox",
+        "test",
+        &env.clock,
+        &Registry::new("steersman"),
+    );
     let fixture = Fixture {
-        client: around(&Registry::new("coxswain")).unfenced("test", None),
+        client: around(&Registry::new("steersman")).unfenced("test", None),
         transport: transport.expect("a transport"),
         env,
         options,
@@ -126,9 +131,9 @@ async fn rejected_requests_are_retried_with_backoff() {
 }
 
 fn manager(fixture: &Fixture) -> Manager {
-    let options = ManagerOptions::new("coxswain");
+    let options = ManagerOptions::new("steersman");
     let (registry, checks, transport) = (
-        Registry::new("coxswain"),
+        Registry::new("steersman"),
         Checks::new(),
         fixture.transport.clone(),
     );

@@ -2,10 +2,10 @@
 //!
 //! The collector deletes nothing with a live owner, other Deployments are unaffected, and the number of writes is bounded.
 
-use coxswain_harness::seeds;
-use coxswain_manager::client::Patch;
-use coxswain_manager::env::Rng;
-use coxswain_manager::object::Key;
+use steersman_harness::seeds;
+use steersman_manager::client::Patch;
+use steersman_manager::env::Rng;
+use steersman_manager::object::Key;
 
 use super::*;
 
@@ -68,7 +68,7 @@ async fn corrupt(cluster: &Cluster, rng: &Rng) -> bool {
 async fn run(seed: u64) {
     let rng = Rng::from_seed(seed);
     let cluster = Cluster::new();
-    let process = cluster.start("process", "coxswain", 100);
+    let process = cluster.start("process", "steersman", 100);
     cluster.leads(&process).await;
     let healthy = cluster.deploy("healthy", 3).await;
     cluster.deploy("chosen", 3).await;

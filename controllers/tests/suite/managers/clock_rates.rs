@@ -9,7 +9,7 @@ const RATES: [u32; 3] = [50, 100, 200];
 
 async fn holder(cluster: &Cluster) -> (Value, Value) {
     let leases = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
-    let key = coxswain_manager::object::Key::new("kube-system", "coxswain");
+    let key = steersman_manager::object::Key::new("kube-system", "steersman");
     let lease: Value = cluster.admin.get(&leases, &key).await.expect("a lease");
     (
         lease["spec"]["holderIdentity"].clone(),
@@ -20,9 +20,9 @@ async fn holder(cluster: &Cluster) -> (Value, Value) {
 async fn run(leader: u32, standby: u32) {
     let rates = format!("leader at {leader} %, standby at {standby} %");
     let cluster = Cluster::new();
-    let first = cluster.start("first", "coxswain", leader);
+    let first = cluster.start("first", "steersman", leader);
     cluster.leads(&first).await;
-    let second = cluster.start("second", "coxswain", standby);
+    let second = cluster.start("second", "steersman", standby);
     let before = holder(&cluster).await;
     cluster.deploy("web", 3).await;
     cluster.complete("web").await;

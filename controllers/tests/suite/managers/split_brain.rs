@@ -1,6 +1,6 @@
 //! Two leaders at the same time, as after a misconfiguration: they compete for different Leases.
 
-use coxswain_manager::client::{Delete, Propagation};
+use steersman_manager::client::{Delete, Propagation};
 
 use super::*;
 

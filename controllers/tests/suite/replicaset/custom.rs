@@ -2,7 +2,7 @@
 
 use super::*;
 
-use coxswain_manager::object::MetaObject;
+use steersman_manager::object::MetaObject;
 
 const SETS: &str = "appreplicasets";
 

@@ -9,7 +9,7 @@ const LONG_OUTAGE: Duration = Duration::from_mins(10);
 
 impl Fixture {
     async fn set_ready(&self, pod: &Value, ready: bool) {
-        let since = coxswain_manager::time::rfc3339(self.env.clock.wall());
+        let since = steersman_manager::time::rfc3339(self.env.clock.wall());
         let status = if ready { "True" } else { "False" };
         let ready = json!([{"type": "Ready", "status": status, "lastTransitionTime": since}]);
         let key = Key::new("default", pod["metadata"]["name"].as_str().expect("a name"));

@@ -3,12 +3,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use coxswain_manager::env::{Clock, Rng};
-use coxswain_sandbox::ApiService;
-use coxswain_sandbox::faults::Matcher;
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
+use steersman_manager::env::{Clock, Rng};
+use steersman_sandbox::ApiService;
+use steersman_sandbox::faults::Matcher;
 use tower_service::Service as _;
 
 use super::*;
@@ -184,7 +184,7 @@ impl Run {
     /// Starts the controller in a new process.
     fn start(&mut self) {
         let (env, tasks) = randomized::new_process(&self.fixture);
-        self.fixture.registry = Registry::new("coxswain");
+        self.fixture.registry = Registry::new("steersman");
         let (controller, caches) = self.fixture.build_in(&env, Scope::default());
         randomized::run_controller(&env, caches, controller);
         self.controller = Some(tasks);

@@ -1,8 +1,8 @@
 //! Replacement of pods that ended: pods that ran come back at once, pods that never ran are limited.
 
-use coxswain_manager::time::rfc3339;
 use http::Method;
 use jiff::SignedDuration;
+use steersman_manager::time::rfc3339;
 use tokio::time::Instant;
 
 use super::*;
@@ -99,7 +99,7 @@ async fn pods_failed_while_the_controller_was_down_are_replaced_in_one_burst() {
             f.set_pod_status(&pod, &status).await;
         }
         let f = Fixture {
-            registry: Registry::new("coxswain"),
+            registry: Registry::new("steersman"),
             ..f
         };
         f.start();
@@ -245,7 +245,7 @@ async fn new_process_starts_with_one_burst_of_replacements() {
             tasks: tasks.handle(),
             ..f.env.clone()
         };
-        f.registry = Registry::new("coxswain");
+        f.registry = Registry::new("steersman");
         f.api.reset();
         let (controller, _caches) = f.build_in(&env, Scope::default());
         let fence = Fence::new(env.clock.clone());

@@ -30,7 +30,7 @@ async fn scale_up_costs_one_create_per_pod_and_two_status_writes() {
             "nine events, and one aggregated event"
         );
         let limited = format!(
-            r#"coxswain_events_dropped_total{{component="{}",reason="limited"}}"#,
+            r#"steersman_events_dropped_total{{component="{}",reason="limited"}}"#,
             f.kind.component
         );
         assert_eq!(f.metric(&limited), Some(60.0 - 25.0), "25 writes");

@@ -2,10 +2,10 @@
 
 use super::*;
 
-use coxswain_harness::Log;
-use coxswain_manager::client::Fence;
-use coxswain_manager::controller::Runnable;
-use coxswain_manager::object::MetaObject;
+use steersman_harness::Log;
+use steersman_manager::client::Fence;
+use steersman_manager::controller::Runnable;
+use steersman_manager::object::MetaObject;
 use tracing::level_filters::LevelFilter;
 
 const REPLICA_SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
@@ -22,7 +22,7 @@ async fn create_replica_set(fixture: &Fixture, agent: &str) {
         "api.test",
         agent,
         clock,
-        &Registry::new("coxswain"),
+        &Registry::new("steersman"),
     );
     let client = transport.expect("a transport").unfenced("replicasets", None);
     let template = json!({"metadata": {"labels": {"app": "web"}},

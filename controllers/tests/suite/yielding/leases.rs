@@ -2,7 +2,7 @@
 
 use super::*;
 
-use coxswain_manager::object::MetaObject;
+use steersman_manager::object::MetaObject;
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 

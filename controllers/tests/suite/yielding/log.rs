@@ -1,6 +1,6 @@
 //! Log messages of yielding controllers.
 
-use coxswain_harness::Log;
+use steersman_harness::Log;
 use tracing::level_filters::LevelFilter;
 
 use super::*;

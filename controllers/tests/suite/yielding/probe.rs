@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coxswain_manager::client::{Fence, Term};
-use coxswain_manager::controller::{Fatal, Runnable, Unhealthy};
-use coxswain_manager::env::Clock;
-use coxswain_manager::object::Key;
 use futures_util::future::BoxFuture;
+use steersman_manager::client::{Fence, Term};
+use steersman_manager::controller::{Fatal, Runnable, Unhealthy};
+use steersman_manager::env::Clock;
+use steersman_manager::object::Key;
 use tokio_util::sync::CancellationToken;
 
 pub struct Probe {

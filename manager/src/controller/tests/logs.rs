@@ -2,7 +2,7 @@
 
 use super::*;
 
-use coxswain_harness::Log;
+use steersman_harness::Log;
 use tracing::level_filters::LevelFilter;
 
 #[tokio::test(start_paused = true)]

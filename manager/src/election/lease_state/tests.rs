@@ -21,7 +21,7 @@ impl Time {
 }
 
 fn state() -> LeaseState {
-    LeaseState::new(Key::new("kube-system", "coxswain"), "me".to_owned(), LEASE)
+    LeaseState::new(Key::new("kube-system", "steersman"), "me".to_owned(), LEASE)
 }
 
 fn wall(second: i64) -> Timestamp {
@@ -31,7 +31,7 @@ fn wall(second: i64) -> Timestamp {
 /// A record as any client may have written it.
 fn lease(version: u32, holder: &str, transitions: i64, renewed: i64) -> Value {
     json!({
-        "metadata": {"name": "coxswain", "uid": "u", "resourceVersion": version.to_string()},
+        "metadata": {"name": "steersman", "uid": "u", "resourceVersion": version.to_string()},
         "spec": {
             "holderIdentity": holder, "leaseDurationSeconds": 15, "leaseTransitions": transitions,
             "acquireTime": "1970-01-01T00:00:00.000000Z", "renewTime": wall(renewed).to_string(),

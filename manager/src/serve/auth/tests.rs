@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::metrics::Registry;
-use coxswain_sandbox::Sandbox;
-use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
 use futures_util::future::join_all;
 use http::Request;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_sandbox::Sandbox;
+use steersman_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
 
 use super::decision_cache::DECISIONS_MAX;
 use super::review_slots::{REVIEWS_MAX, REVIEWS_PER_PEER_MAX};

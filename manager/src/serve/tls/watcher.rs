@@ -28,10 +28,10 @@ pub struct CertificateFiles {
 /// For a server of your own, it is the certificate resolver of a [`Tls`](super::Tls):
 ///
 /// ```no_run
-/// # fn example(env: &coxswain_manager::env::Env, registry: &coxswain_manager::metrics::Registry) -> Result<(), Box<dyn std::error::Error>> {
+/// # fn example(env: &steersman_manager::env::Env, registry: &steersman_manager::metrics::Registry) -> Result<(), Box<dyn std::error::Error>> {
 /// use std::sync::Arc;
 ///
-/// use coxswain_manager::serve::{CertificateFiles, CertificateMetrics, CertificateWatcher, Tls};
+/// use steersman_manager::serve::{CertificateFiles, CertificateMetrics, CertificateWatcher, Tls};
 ///
 /// let watcher = Arc::new(CertificateWatcher::new(CertificateFiles {
 ///     certificate: "/certs/tls.crt".into(),

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_harness::{Cluster, Test, fixtures, test};
-use coxswain_manager::cache::{Cache, Lookup, PendingWrites, Readiness, Write};
-use coxswain_manager::object::{MetaObject, Resource, Uid};
+use steersman_harness::{Cluster, Test, fixtures, test};
+use steersman_manager::cache::{Cache, Lookup, PendingWrites, Readiness, Write};
+use steersman_manager::object::{MetaObject, Resource, Uid};
 
 use super::{Fixture, MAPS, Map, uid, version};
 use crate::process::{soon, until};

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use coxswain_harness::{Cluster, Test, fixtures, test};
-use coxswain_manager::cache::{Cache, Delta, Lookup, Status};
-use coxswain_manager::object::{MetaObject, Resource};
 use serde_json::{Value, json};
+use steersman_harness::{Cluster, Test, fixtures, test};
+use steersman_manager::cache::{Cache, Delta, Lookup, Status};
+use steersman_manager::object::{MetaObject, Resource};
 
 use super::{Fixture, line, next_delta};
 use crate::process::{soon, until};

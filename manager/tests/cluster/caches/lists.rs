@@ -1,8 +1,8 @@
 //! Lists and relists.
 
-use coxswain_harness::{Cluster, Test, test};
-use coxswain_manager::cache::{Cache, CachePositions as _};
 use futures_util::{StreamExt as _, stream};
+use steersman_harness::{Cluster, Test, test};
+use steersman_manager::cache::{Cache, CachePositions as _};
 
 use super::{Fixture, MAPS, Map, line};
 use crate::process::{soon, until};

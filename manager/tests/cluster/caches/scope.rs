@@ -1,8 +1,8 @@
 //! Caches with a scope.
 
-use coxswain_harness::{Cluster, Test, fixtures, test};
-use coxswain_manager::cache::{Cache, Lookup, Scope};
 use serde_json::json;
+use steersman_harness::{Cluster, Test, fixtures, test};
+use steersman_manager::cache::{Cache, Lookup, Scope};
 
 use super::{Fixture, MAPS, Map, line, next_delta, version};
 use crate::process::soon;

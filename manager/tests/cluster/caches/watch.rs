@@ -1,8 +1,8 @@
 //! Deltas of changes on the server.
 
-use coxswain_harness::{Cluster, Test, test};
-use coxswain_manager::cache::{Cache, Delta, Lookup};
-use coxswain_manager::object::Uid;
+use steersman_harness::{Cluster, Test, test};
+use steersman_manager::cache::{Cache, Delta, Lookup};
+use steersman_manager::object::Uid;
 
 use super::{Fixture, MAPS, Map, line, next_delta, uid, version};
 use crate::process::{soon, until};

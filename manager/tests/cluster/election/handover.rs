@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use coxswain_harness::{Cluster, Test, fixtures, test, time};
-use coxswain_manager::client::Takeover;
 use futures_util::future::select_all;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde_json::json;
+use steersman_harness::{Cluster, Test, fixtures, test, time};
+use steersman_manager::client::Takeover;
 
 use crate::candidate::{self, Candidate, LEASE, NAME, RETRY, one_at_a_time};
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_harness::{Cluster, Test, fixtures, test};
-use coxswain_manager::election::{Config, released_by_annotation, written_versions_annotation};
-use coxswain_manager::manager::identity;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_harness::{Cluster, Test, fixtures, test};
+use steersman_manager::election::{Config, released_by_annotation, written_versions_annotation};
+use steersman_manager::manager::identity;
 
 use crate::candidate::{self, Candidate};
 use crate::process::Process;
@@ -82,7 +82,7 @@ async fn lease_of_kube_controller_manager_is_not_changed(c: Cluster) {
     let leases = fixtures::leases("kube-system");
     let kcm = c.api().post(&leases, kcm).await.expect(201);
     let process = Process::start(&c).await;
-    let config = Config::new("kube-system", "coxswain", identity("host", &process.env.rng));
+    let config = Config::new("kube-system", "steersman", identity("host", &process.env.rng));
     let mut a = Candidate::with(process, config);
     let (term, _) = a.leads().await;
     assert_eq!(a.config.lease_duration.as_secs(), 15);
@@ -93,7 +93,7 @@ async fn lease_of_kube_controller_manager_is_not_changed(c: Cluster) {
         .await
         .expect(200);
     assert_eq!(after, kcm);
-    c.api().get(&format!("{leases}/coxswain")).await.expect(200);
+    c.api().get(&format!("{leases}/steersman")).await.expect(200);
 }
 
 /// Parses a `metav1.MicroTime`: exactly six fractional digits, UTC.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_harness::fixtures::MERGE;
-use coxswain_harness::{Cluster, Test, test};
-use coxswain_manager::client::Takeover;
-use coxswain_manager::election::{released_by_annotation, written_versions_annotation};
 use futures_util::future::select;
 use serde_json::{Value, json};
+use steersman_harness::fixtures::MERGE;
+use steersman_harness::{Cluster, Test, test};
+use steersman_manager::client::Takeover;
+use steersman_manager::election::{released_by_annotation, written_versions_annotation};
 
 use crate::candidate::{self, Candidate, LEASE, one_at_a_time};
 

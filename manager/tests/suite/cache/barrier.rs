@@ -1,7 +1,7 @@
 //! The barrier of a new leader.
 
-use coxswain_manager::cache::Status;
-use coxswain_manager::object::{MetaObject, Resource, Version};
+use steersman_manager::cache::Status;
+use steersman_manager::object::{MetaObject, Resource, Version};
 
 use super::server::{StreamFault, Verb, answer, status};
 use super::*;

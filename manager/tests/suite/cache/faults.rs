@@ -1,8 +1,8 @@
 //! Recovery from failures of lists and watches.
 
-use coxswain_manager::cache::Status;
-use coxswain_manager::object::MetaObject;
-use coxswain_sandbox::faults::{Effect, RecordedRequest};
+use steersman_manager::cache::Status;
+use steersman_manager::object::MetaObject;
+use steersman_sandbox::faults::{Effect, RecordedRequest};
 
 use super::server::{StreamFault, Verb, answer, rewrite, status};
 use super::sync::replay;

@@ -1,7 +1,7 @@
 //! Caches of resources that are no longer served are dropped.
 
-use coxswain_manager::cache::Lookup;
-use coxswain_manager::object::MetaObject;
+use steersman_manager::cache::Lookup;
+use steersman_manager::object::MetaObject;
 
 use super::server::Verb;
 use super::*;

@@ -1,6 +1,6 @@
 //! Responses that must not cause a hot loop of requests.
 
-use coxswain_sandbox::faults::Effect;
+use steersman_sandbox::faults::Effect;
 
 use super::server::{Verb, answer, status};
 use super::*;

@@ -1,8 +1,8 @@
 //! Random writes and faults: the cache and its subscribers converge to the state of the API server, and the cache never
 //! goes back in time.
 
-use coxswain_sandbox::faults::Effect;
 use proptest::prelude::*;
+use steersman_sandbox::faults::Effect;
 
 use super::server::{StreamFault, Verb, answer, status};
 use super::sync::replay;

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use coxswain_sandbox::ApiService;
-use coxswain_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest};
 use http::Response;
 use serde_json::Value;
+use steersman_sandbox::ApiService;
+use steersman_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest};
 
 /// A sandbox behind injected faults. Clones share it.
 #[derive(Clone)]

@@ -1,8 +1,8 @@
 //! Shared lists and watches.
 
-use coxswain_manager::cache::{CachePositions, Lookup, PendingWrites, Readiness, Status, Write};
-use coxswain_manager::object::{MetaObject, Uid, Version};
-use coxswain_sandbox::faults::Effect;
+use steersman_manager::cache::{CachePositions, Lookup, PendingWrites, Readiness, Status, Write};
+use steersman_manager::object::{MetaObject, Uid, Version};
+use steersman_sandbox::faults::Effect;
 
 use super::server::{StreamFault, Verb};
 use super::*;

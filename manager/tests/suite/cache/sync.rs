@@ -1,8 +1,8 @@
 //! Initial list, lookups and subscriptions.
 
-use coxswain_manager::cache::{Index, Lookup, Scope, Status};
-use coxswain_manager::object::{Resource, Text, Uid, Version};
-use coxswain_sandbox::faults::Effect;
+use steersman_manager::cache::{Index, Lookup, Scope, Status};
+use steersman_manager::object::{Resource, Text, Uid, Version};
+use steersman_sandbox::faults::Effect;
 
 use super::server::{Verb, answer, status};
 use super::*;

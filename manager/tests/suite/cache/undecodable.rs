@@ -1,7 +1,7 @@
 //! Objects that cannot be decoded are reported, and never treated as deleted.
 
-use coxswain_manager::cache::Lookup;
-use coxswain_sandbox::faults::Effect;
+use steersman_manager::cache::Lookup;
+use steersman_sandbox::faults::Effect;
 
 use super::server::{StreamFault, Verb, rewrite};
 use super::*;

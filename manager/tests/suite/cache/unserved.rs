@@ -1,9 +1,9 @@
 //! Resources that are not served or forbidden.
 
-use coxswain_harness::seeds;
-use coxswain_manager::cache::Status;
-use coxswain_manager::object::{MetaObject, Resource};
 use serde_json::json;
+use steersman_harness::seeds;
+use steersman_manager::cache::Status;
+use steersman_manager::object::{MetaObject, Resource};
 
 use super::server::{StreamFault, Verb, answer, status};
 use super::*;

@@ -1,8 +1,8 @@
 //! Servers without resourceVersions in lists, or without `PartialObjectMetadata`.
 
-use coxswain_manager::object::MetaObject;
-use coxswain_sandbox::faults::Effect;
 use serde_json::Value;
+use steersman_manager::object::MetaObject;
+use steersman_sandbox::faults::Effect;
 
 use super::server::{StreamFault, Verb, accepts_json, answer, rewrite, status};
 use super::*;

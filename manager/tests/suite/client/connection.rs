@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use coxswain_manager::client::{ClientError, Transport};
-use coxswain_manager::env::Clock;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Resource};
-use coxswain_sandbox::{Sandbox, Server};
 use serde_json::Value;
+use steersman_manager::client::{ClientError, Transport};
+use steersman_manager::env::Clock;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Resource};
+use steersman_sandbox::{Sandbox, Server};
 use tokio::sync::oneshot;
 
 const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
@@ -29,7 +29,7 @@ async fn connection_uses_the_kubeconfig_and_reports_errors() {
         .await
         .expect("a free port");
     let right = config(&server.credentials().kubeconfig(&server.url())).await;
-    let other = coxswain_sandbox::Credentials::generate([127, 0, 0, 1].into()).expect("credentials");
+    let other = steersman_sandbox::Credentials::generate([127, 0, 0, 1].into()).expect("credentials");
     let strange = config(&other.kubeconfig(&server.url())).await;
     let mut stranger = right.clone();
     stranger.auth_info.token = Some("wrong".to_owned().into());

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::{
+use serde_json::{Value, json};
+use steersman_manager::client::{
     CONDITIONAL_WRITE_TIMEOUT, ClientError, Delete, Patch, UNCONDITIONAL_WRITE_TIMEOUT,
 };
-use coxswain_manager::object::{Key, Uid, Version};
-use coxswain_sandbox::faults::Effect;
-use serde_json::{Value, json};
+use steersman_manager::object::{Key, Uid, Version};
+use steersman_sandbox::faults::Effect;
 
 use super::{Fixture, MAPS};
 

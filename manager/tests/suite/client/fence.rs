@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::{ClientError, Delete, Fence, ListQuery, Patch, RateLimit, View, WatchQuery};
-use coxswain_manager::env::Fault;
-use coxswain_manager::object::{Key, Uid, Version};
-use coxswain_sandbox::faults::Effect;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use steersman_manager::client::{ClientError, Delete, Fence, ListQuery, Patch, RateLimit, View, WatchQuery};
+use steersman_manager::env::Fault;
+use steersman_manager::object::{Key, Uid, Version};
+use steersman_sandbox::faults::Effect;
 
 use super::{Fixture, MAPS};
 

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::{Client, ClientError, Fence, Patch, Transport};
-use coxswain_manager::env::{Clock, Fault};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Key;
-use coxswain_sandbox::Sandbox;
-use coxswain_sandbox::faults::{Faults, Matcher};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_manager::client::{Client, ClientError, Fence, Patch, Transport};
+use steersman_manager::env::{Clock, Fault};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Key;
+use steersman_sandbox::Sandbox;
+use steersman_sandbox::faults::{Faults, Matcher};
 
 use super::MAPS;
 

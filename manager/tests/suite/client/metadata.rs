@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::{ClientError, Delete, ListQuery, Patch, View, WatchQuery};
-use coxswain_manager::object::{Key, MetaObject, Uid, Version};
 use serde_json::{Value, json};
+use steersman_manager::client::{ClientError, Delete, ListQuery, Patch, View, WatchQuery};
+use steersman_manager::object::{Key, MetaObject, Uid, Version};
 
 use super::{Fixture, LIMIT, MAPS};
 

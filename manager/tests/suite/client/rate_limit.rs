@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::{ListQuery, View, WatchQuery};
-use coxswain_manager::object::Key;
-use coxswain_sandbox::faults::Effect;
 use serde_json::Value;
+use steersman_manager::client::{ListQuery, View, WatchQuery};
+use steersman_manager::object::Key;
+use steersman_sandbox::faults::Effect;
 
 use super::{Fixture, LIMIT, MAPS};
 
@@ -52,7 +52,7 @@ async fn rate_limited_client_does_not_block_others() {
     let f = Fixture::new();
     let slow = f.transport.reader(
         "slow",
-        Some(coxswain_manager::client::RateLimit { qps: 0.001, burst: 1 }),
+        Some(steersman_manager::client::RateLimit { qps: 0.001, burst: 1 }),
     );
     let key = Key::new("n", "a");
     let _: Value = slow.get(&MAPS, &key).await.expect("the first");
@@ -102,7 +102,7 @@ async fn requests_have_a_user_agent_and_a_timeout() {
     let request = f.server.requests().remove(0);
     assert_eq!(
         request.header("user-agent"),
-        "coxswain/test/replicaset-controller"
+        "steersman/test/replicaset-controller"
     );
     assert_eq!(
         request.uri(),

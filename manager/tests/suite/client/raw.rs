@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::ClientError;
-use coxswain_sandbox::faults::Effect;
+use steersman_manager::client::ClientError;
+use steersman_sandbox::faults::Effect;
 
 use super::{Fixture, LIMIT};
 

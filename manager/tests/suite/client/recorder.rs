@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::Clock;
-use coxswain_manager::metrics::Registry;
-use coxswain_sandbox::Sandbox;
-use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
 use http::Response;
+use steersman_manager::client::Transport;
+use steersman_manager::env::Clock;
+use steersman_manager::metrics::Registry;
+use steersman_sandbox::Sandbox;
+use steersman_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
 
 /// Answers with 200 and `{}` unless an answer is queued.
 pub struct RecordingServer {
@@ -22,7 +22,7 @@ impl RecordingServer {
         default.on(Matcher::any()).reply(200, "{}");
         let sandbox = Sandbox::builder().start().expect("a sandbox");
         let service = faults.wrap(default.wrap(sandbox.service()));
-        let transport = Transport::from_service(service, "api.test", "coxswain/test", clock, registry);
+        let transport = Transport::from_service(service, "api.test", "steersman/test", clock, registry);
         (Self { faults }, transport.expect("fresh metrics"))
     }
 

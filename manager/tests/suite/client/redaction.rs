@@ -1,12 +1,12 @@
 //! Bodies and credentials are never logged or part of an error.
 
-use coxswain_harness::Log;
-use coxswain_manager::client::{Patch, Transport};
-use coxswain_manager::env::Clock;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Resource};
 use kube::config::AuthInfo;
 use serde_json::{Value, json};
+use steersman_harness::Log;
+use steersman_manager::client::{Patch, Transport};
+use steersman_manager::env::Clock;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Resource};
 use tracing::level_filters::LevelFilter;
 
 use super::Fixture;

@@ -3,19 +3,19 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coxswain_harness::Log;
-use coxswain_manager::client::{
-    Client, ClientError, Fence, Patch, RateLimit, Reader, ServiceAccount, ServiceAccounts, TokenError,
-    Transport,
-};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, Resource};
-use coxswain_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
-use coxswain_sandbox::{Authorization, Env as SandboxEnv, Sandbox};
 use http::header;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_harness::Log;
+use steersman_manager::client::{
+    Client, ClientError, Fence, Patch, RateLimit, Reader, ServiceAccount, ServiceAccounts, TokenError,
+    Transport,
+};
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, Resource};
+use steersman_sandbox::faults::{Effect, Faults, Matcher, RecordedRequest};
+use steersman_sandbox::{Authorization, Env as SandboxEnv, Sandbox};
 use tracing::level_filters::LevelFilter;
 
 use super::MAPS;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::{Apply, ErrorClass, Fence, ListQuery, Patch, RateLimit, Written};
-use coxswain_manager::object::Key;
-use coxswain_sandbox::faults::{Matcher, Refusal};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use serde_json::json;
+use steersman_manager::client::{Apply, ErrorClass, Fence, ListQuery, Patch, RateLimit, Written};
+use steersman_manager::object::Key;
+use steersman_sandbox::faults::{Matcher, Refusal};
 
 use crate::fixture::{Fixture, fixture};
 
@@ -249,7 +249,7 @@ async fn strategic_merge_patch_merges_a_list_by_its_key() {
     assert_eq!(names, ["proxy", "main"]);
 }
 
-fn kube_maps(client: &coxswain_manager::client::Client) -> kube::Api<ConfigMap> {
+fn kube_maps(client: &steersman_manager::client::Client) -> kube::Api<ConfigMap> {
     kube::Api::namespaced(client.kube(), "default")
 }
 

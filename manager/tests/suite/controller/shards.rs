@@ -3,16 +3,16 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::Fence;
-use coxswain_manager::controller::{
+use serde_json::json;
+use steersman_manager::cache::{Caches, Scope};
+use steersman_manager::client::Fence;
+use steersman_manager::controller::{
     Action, Builder, Options, ReconcileContext, ReconcileError, Reconciler, Request, Runnable as _,
 };
-use coxswain_manager::handler::Handler;
-use coxswain_manager::object::{Key, MetaObject};
-use coxswain_manager::queue::Item;
-use coxswain_manager::source::{Source, Trigger};
-use serde_json::json;
+use steersman_manager::handler::Handler;
+use steersman_manager::object::{Key, MetaObject};
+use steersman_manager::queue::Item;
+use steersman_manager::source::{Source, Trigger};
 use tokio_util::sync::CancellationToken;
 
 use super::MAPS;

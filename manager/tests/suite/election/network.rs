@@ -8,10 +8,10 @@ use http::Method;
 use serde_json::json;
 use tokio::time::Instant;
 
-use coxswain_manager::env::{Clock, Rng};
-use coxswain_manager::sync::watch;
-use coxswain_sandbox::ApiService;
-use coxswain_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, Refusal, WatchHold};
+use steersman_manager::env::{Clock, Rng};
+use steersman_manager::sync::watch;
+use steersman_sandbox::ApiService;
+use steersman_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, Refusal, WatchHold};
 
 /// A fault of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -256,6 +256,6 @@ fn error_event(code: u16, message: &str) -> Effect {
 }
 
 fn unheld_lease() -> Effect {
-    let lease = json!({"metadata": {"name": "coxswain", "resourceVersion": "1"}, "spec": {}});
+    let lease = json!({"metadata": {"name": "steersman", "resourceVersion": "1"}, "spec": {}});
     Effect::reply(200, lease.to_string())
 }

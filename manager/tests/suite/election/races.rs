@@ -24,7 +24,7 @@ async fn expired_lease() -> Cluster {
     let cluster = Cluster::new().await;
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": "coxswain"},
+        "metadata": {"name": "steersman"},
         "spec": {
             "holderIdentity": "other", "leaseDurationSeconds": 15, "leaseTransitions": 4,
             "acquireTime": "1969-12-31T00:00:00.000000Z", "renewTime": "1969-12-31T00:00:00.000000Z",

@@ -2,9 +2,9 @@
 
 use super::*;
 
-use coxswain_harness::seeds;
-use coxswain_manager::env::Rng;
 use jiff::SignedDuration;
+use steersman_harness::seeds;
+use steersman_manager::env::Rng;
 
 /// Injects a random event into a candidate or the Lease.
 async fn inject_event(cluster: &mut Cluster, all: &mut [Candidate], rng: &Rng, frozen: &mut [bool]) {

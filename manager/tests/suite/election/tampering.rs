@@ -6,7 +6,7 @@ use super::*;
 async fn install(cluster: &Cluster, spec: Value) {
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": "coxswain", "labels": {"app": "coxswain"}},
+        "metadata": {"name": "steersman", "labels": {"app": "steersman"}},
         "spec": spec,
     });
     let _: Value = cluster
@@ -40,7 +40,7 @@ async fn tamper(cluster: &Cluster, case: usize) -> bool {
             let proof = json!({"identity": "earlier", "transitions": transitions}).to_string();
             cluster
                 .rewrite(json!({
-                    "metadata": {"annotations": {"coxswain/released-by": proof}},
+                    "metadata": {"annotations": {"steersman/released-by": proof}},
                     "spec": {"holderIdentity": "", "leaseTransitions": transitions},
                 }))
                 .await;
@@ -149,6 +149,6 @@ async fn lease_created_by_an_installer_is_acquired_immediately() {
     let mut a = cluster.start("a");
     assert!(a.elected(&cluster, RETRY).await < 10 * MILLI);
     let lease = cluster.lease().await.expect("a lease");
-    assert_eq!(lease["metadata"]["labels"], json!({"app": "coxswain"}));
+    assert_eq!(lease["metadata"]["labels"], json!({"app": "steersman"}));
     cluster.check();
 }

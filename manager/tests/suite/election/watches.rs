@@ -2,7 +2,7 @@
 
 use super::*;
 
-use coxswain_harness::Log;
+use steersman_harness::Log;
 use tracing::level_filters::LevelFilter;
 
 #[tokio::test(start_paused = true)]
@@ -41,7 +41,7 @@ async fn failed_watch_is_logged_with_its_reason_and_reopened_with_backoff() {
         let lines: Vec<_> = text.lines().filter(|line| line.contains("Watch ended")).collect();
         assert_eq!(lines.len(), 1, "only the first is logged: {text}");
         assert!(
-            lines[0].contains(reason) && lines[0].contains("kube-system/coxswain"),
+            lines[0].contains(reason) && lines[0].contains("kube-system/steersman"),
             "{text}"
         );
         let watches = b.net.take_counts()["WATCH"];

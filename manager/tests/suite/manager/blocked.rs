@@ -6,19 +6,19 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use coxswain_harness::{Api, time};
-use coxswain_manager::client::Transport;
-use coxswain_manager::controller::{Action, Context, Controller, ReconcileError};
-use coxswain_manager::election;
-use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
-use coxswain_manager::manager::{ControlRuntime, Manager, Process};
-use coxswain_manager::metrics::Registry;
-use coxswain_sandbox::ApiService;
-use coxswain_sandbox::faults::{FaultService, Faults, Matcher};
 use http::Method;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
+use steersman_harness::{Api, time};
+use steersman_manager::client::Transport;
+use steersman_manager::controller::{Action, Context, Controller, ReconcileError};
+use steersman_manager::election;
+use steersman_manager::env::{Clock, Env, Fault, TaskSet};
+use steersman_manager::manager::{ControlRuntime, Manager, Process};
+use steersman_manager::metrics::Registry;
+use steersman_sandbox::ApiService;
+use steersman_sandbox::faults::{FaultService, Faults, Matcher};
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;
 

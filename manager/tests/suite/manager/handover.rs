@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use coxswain_manager::cache::{Cache, Lookup};
-use coxswain_manager::client::Delete;
-use coxswain_manager::election::{released_by_annotation, written_versions_annotation};
-use coxswain_manager::object::{Key, MetaObject, Resource, Version};
-use coxswain_sandbox::Sandbox;
-use coxswain_sandbox::faults::{Faults, Matcher, Refusal};
 use serde_json::{Value, json};
+use steersman_manager::cache::{Cache, Lookup};
+use steersman_manager::client::Delete;
+use steersman_manager::election::{released_by_annotation, written_versions_annotation};
+use steersman_manager::object::{Key, MetaObject, Resource, Version};
+use steersman_sandbox::Sandbox;
+use steersman_sandbox::faults::{Faults, Matcher, Refusal};
 
 use super::test_controller::{Behavior, TestController};
 use super::{MAPS, Process, Running, SECOND, sandbox};
@@ -21,13 +21,13 @@ const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
 async fn lease(sandbox: &Sandbox) -> Value {
     let other = Process::new(sandbox.service(), "other");
     let client = other.transport.reader("other", None);
-    let key = Key::new("kube-system", "coxswain");
+    let key = Key::new("kube-system", "steersman");
     client.get(&LEASES, &key).await.expect("a lease")
 }
 
 /// Returns the versions on a Lease.
 fn versions(lease: &Value) -> BTreeMap<String, String> {
-    let versions = lease["metadata"]["annotations"][written_versions_annotation("coxswain")].as_str();
+    let versions = lease["metadata"]["annotations"][written_versions_annotation("steersman")].as_str();
     serde_json::from_str(versions.expect("versions")).expect("JSON")
 }
 
@@ -125,7 +125,7 @@ async fn unclean_takeover_that_was_not_caught_up_is_not_released() {
     let lease = lease(&sandbox).await;
     assert_eq!(lease["spec"]["holderIdentity"], "b", "released");
     assert_eq!(
-        lease["metadata"]["annotations"][released_by_annotation("coxswain")],
+        lease["metadata"]["annotations"][released_by_annotation("steersman")],
         Value::Null
     );
 }

@@ -1,11 +1,11 @@
 //! Health checks of a manager that cannot work.
 
-use coxswain_manager::cache::Cache;
-use coxswain_manager::controller::Unhealthy;
-use coxswain_manager::health::{Health, Probes};
-use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_sandbox::faults::{Faults, Matcher, RecordedRequest};
 use serde_json::{Value, json};
+use steersman_manager::cache::Cache;
+use steersman_manager::controller::Unhealthy;
+use steersman_manager::health::{Health, Probes};
+use steersman_manager::object::{Key, MetaObject, Resource};
+use steersman_sandbox::faults::{Faults, Matcher, RecordedRequest};
 
 use super::partition::{RequestVerb, add_requester, create_maps};
 use super::test_controller::{Behavior, TestController};
@@ -165,15 +165,15 @@ async fn metrics_report_running_controllers() {
     first.started(1).await;
     let standby = Process::new(sandbox.service(), "b").with(&second).elect();
     standby.env.clock.sleep(SECOND).await;
-    let series = r#"running_managed_controllers{manager="coxswain",name="probe"}"#;
+    let series = r#"running_managed_controllers{manager="steersman",name="probe"}"#;
     assert_eq!(metric(&leader, series), Some(1.0));
     assert_eq!(metric(&standby, series), Some(0.0));
     assert_eq!(
-        metric(&leader, r#"leader_election_master_status{name="coxswain"}"#),
+        metric(&leader, r#"leader_election_master_status{name="steersman"}"#),
         Some(1.0)
     );
     assert_eq!(
-        metric(&standby, r#"leader_election_master_status{name="coxswain"}"#),
+        metric(&standby, r#"leader_election_master_status{name="steersman"}"#),
         Some(0.0)
     );
     leader.stop().await.expect("an orderly shutdown");

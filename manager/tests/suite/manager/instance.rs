@@ -1,13 +1,13 @@
 //! The parts that a program adds to a built manager.
 
-use coxswain_harness::Api;
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::health::{Health, Probes};
-use coxswain_manager::manager::{Manager, Process};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::serve::{Access, Server, ServingCertificates, TlsOptions};
-use coxswain_manager::status;
+use steersman_harness::Api;
+use steersman_manager::client::Transport;
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::health::{Health, Probes};
+use steersman_manager::manager::{Manager, Process};
+use steersman_manager::metrics::Registry;
+use steersman_manager::serve::{Access, Server, ServingCertificates, TlsOptions};
+use steersman_manager::status;
 use tokio_util::sync::CancellationToken;
 
 use super::sandbox;

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::Cache;
-use coxswain_manager::client::{Patch, RateLimit};
-use coxswain_manager::controller::{self, Action, Builder, ReconcileContext, ReconcileError, Reconciler};
-use coxswain_manager::env::Clock;
-use coxswain_manager::handler::Handler;
-use coxswain_manager::object::{Key, MetaObject};
-use coxswain_manager::source::Source;
-use coxswain_manager::sync::watch;
-use coxswain_sandbox::Sandbox;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_manager::cache::Cache;
+use steersman_manager::client::{Patch, RateLimit};
+use steersman_manager::controller::{self, Action, Builder, ReconcileContext, ReconcileError, Reconciler};
+use steersman_manager::env::Clock;
+use steersman_manager::handler::Handler;
+use steersman_manager::object::{Key, MetaObject};
+use steersman_manager::source::Source;
+use steersman_manager::sync::watch;
+use steersman_sandbox::Sandbox;
 
 use super::shutdown::holder;
 use super::{MAPS, Process, SECOND, sandbox};

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use coxswain_manager::client::{Patch, ServiceAccounts};
-use coxswain_manager::controller::{
-    Action, AuthenticatedController, Context, Controller, Definition, ReconcileError, TaskContext,
-};
-use coxswain_manager::events::EventType;
-use coxswain_manager::health::{Health, Probes};
-use coxswain_manager::manager::Manager;
-use coxswain_manager::object::Resource;
-use coxswain_sandbox::faults::Matcher;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
+use steersman_manager::client::{Patch, ServiceAccounts};
+use steersman_manager::controller::{
+    Action, AuthenticatedController, Context, Controller, Definition, ReconcileError, TaskContext,
+};
+use steersman_manager::events::EventType;
+use steersman_manager::health::{Health, Probes};
+use steersman_manager::manager::Manager;
+use steersman_manager::object::Resource;
+use steersman_sandbox::faults::Matcher;
 use tokio_util::sync::CancellationToken;
 
 use super::test_controller::{Behavior, Shared, TestController};

@@ -2,11 +2,11 @@
 
 use std::task::{Context, Waker};
 
-use coxswain_manager::client::{ListQuery, View};
-use coxswain_manager::events::Recorder;
-use coxswain_manager::manager::ManagerError;
-use coxswain_manager::object::{Key, Resource};
 use serde_json::Value;
+use steersman_manager::client::{ListQuery, View};
+use steersman_manager::events::Recorder;
+use steersman_manager::manager::ManagerError;
+use steersman_manager::object::{Key, Resource};
 
 use super::test_controller::{Behavior, TestController};
 use super::{Process, SECOND, sandbox};
@@ -14,10 +14,10 @@ use super::{Process, SECOND, sandbox};
 const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
 
 /// Returns the holder of the Lease.
-pub(super) async fn holder(sandbox: &coxswain_sandbox::Sandbox) -> String {
+pub(super) async fn holder(sandbox: &steersman_sandbox::Sandbox) -> String {
     let other = Process::new(sandbox.service(), "other");
     let client = other.transport.reader("other", None);
-    let key = Key::new("kube-system", "coxswain");
+    let key = Key::new("kube-system", "steersman");
     let lease: Value = client.get(&LEASES, &key).await.expect("a lease");
     lease["spec"]["holderIdentity"]
         .as_str()
@@ -126,7 +126,7 @@ async fn leadership_changes_are_recorded_as_events() {
     let process = Process::new(sandbox.service(), "a").with(&probe);
     let events = process.transport.unfenced("events", None);
     let recorder =
-        Recorder::start(&process.env, events, "coxswain", "a", &process.registry).expect("a recorder");
+        Recorder::start(&process.env, events, "steersman", "a", &process.registry).expect("a recorder");
     let running = process.elect_with_recorder(recorder.clone());
     probe.started(1).await;
     let transport = running.transport.clone();

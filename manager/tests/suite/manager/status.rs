@@ -1,9 +1,9 @@
 //! The status document of leaders and standbys.
 
-use coxswain_manager::object::MetaObject;
-use coxswain_manager::status::StatusReporter;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use steersman_manager::object::MetaObject;
+use steersman_manager::status::StatusReporter;
 
 use super::health::WIDGETS;
 use super::watch::add;
@@ -49,14 +49,14 @@ async fn status_shows_leader_controllers_caches_and_errors() {
     let shown = document(&status).await;
     assert_eq!(
         (&shown["manager"], &shown["version"]),
-        (&json!("coxswain"), &json!("v1.2.3"))
+        (&json!("steersman"), &json!("v1.2.3"))
     );
     let leading_since = shown["leader"]["leadingSince"].as_str().expect("a time");
     assert!(leading_since.starts_with("1970-01-01T00:00:"), "{leading_since}");
     assert_eq!(
         shown["leader"],
         json!({
-            "election": true, "leading": true, "identity": "a", "lease": "kube-system/coxswain", "holder": "a",
+            "election": true, "leading": true, "identity": "a", "lease": "kube-system/steersman", "holder": "a",
             "leadingSince": leading_since, "terms": 1, "transitions": 0,
         })
     );
@@ -112,7 +112,7 @@ async fn status_shows_leader_controllers_caches_and_errors() {
     assert_eq!(
         shown["leader"],
         json!({
-            "election": true, "leading": false, "identity": "bb", "lease": "kube-system/coxswain", "holder": "a",
+            "election": true, "leading": false, "identity": "bb", "lease": "kube-system/steersman", "holder": "a",
             "terms": 0, "transitions": 0,
         })
     );

@@ -1,8 +1,8 @@
 //! Terms of leadership.
 
-use coxswain_manager::client::Patch;
-use coxswain_manager::object::{Key, Resource};
 use serde_json::{Value, json};
+use steersman_manager::client::Patch;
+use steersman_manager::object::{Key, Resource};
 
 use super::test_controller::{Behavior, TestController};
 use super::{Process, SECOND, sandbox};
@@ -51,7 +51,7 @@ async fn leader_that_loses_its_lease_continues_as_standby() {
         .transport
         .unfenced("other", None);
     let patch = json!({"spec": {"holderIdentity": "other", "leaseDurationSeconds": 15}});
-    let key = Key::new("kube-system", "coxswain");
+    let key = Key::new("kube-system", "steersman");
     let _: Value = other
         .patch(&LEASES, &key, Patch::merge(&patch))
         .await

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use coxswain_manager::client::{Fence, Term};
-use coxswain_manager::controller::{Fatal, Runnable, Unhealthy};
-use coxswain_manager::object::Key;
-use coxswain_manager::sync::watch;
 use futures_util::future::BoxFuture;
+use steersman_manager::client::{Fence, Term};
+use steersman_manager::controller::{Fatal, Runnable, Unhealthy};
+use steersman_manager::object::Key;
+use steersman_manager::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// The behavior of the controller.

@@ -1,12 +1,12 @@
 //! Health of a controller whose watch does not work.
 
-use coxswain_manager::cache::Cache;
-use coxswain_manager::controller::{self, Action, Builder, ReconcileContext, ReconcileError, Reconciler};
-use coxswain_manager::handler::Handler;
-use coxswain_manager::health::{Health, Probes};
-use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_manager::source::Source;
-use coxswain_sandbox::faults::{Faults, Matcher};
+use steersman_manager::cache::Cache;
+use steersman_manager::controller::{self, Action, Builder, ReconcileContext, ReconcileError, Reconciler};
+use steersman_manager::handler::Handler;
+use steersman_manager::health::{Health, Probes};
+use steersman_manager::object::{Key, MetaObject, Resource};
+use steersman_manager::source::Source;
+use steersman_sandbox::faults::{Faults, Matcher};
 
 use super::health::{WIDGETS, check};
 use super::{MAPS, Process, Running, SECOND, sandbox};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{Fixture, Polled, env, fixture, getter, ms, settle};
-use coxswain_manager::env::Fault;
-use coxswain_manager::queue::{Priority, Queue, default_limiter};
+use steersman_manager::env::Fault;
+use steersman_manager::queue::{Priority, Queue, default_limiter};
 
 #[tokio::test(start_paused = true)]
 async fn delayed_item_is_queued_when_due() {

@@ -1,7 +1,7 @@
 //! Namespaces take turns within a priority, and the wait of each is bounded.
 
-use coxswain_manager::object::Key;
-use coxswain_manager::queue::{LOW_PRIORITY_INTERVAL, Priority};
+use steersman_manager::object::Key;
+use steersman_manager::queue::{LOW_PRIORITY_INTERVAL, Priority};
 
 use super::{Fixture, fixture_of, ms};
 

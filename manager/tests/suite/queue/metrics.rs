@@ -2,10 +2,10 @@
 
 use prometheus::TextEncoder;
 
-use coxswain_manager::metrics::Registry;
+use steersman_manager::metrics::Registry;
 
 use super::{env, ms};
-use coxswain_manager::queue::{Queue, default_limiter};
+use steersman_manager::queue::{Queue, default_limiter};
 
 /// Returns the samples of a queue.
 fn scrape(registry: &Registry, name: &str) -> Vec<String> {

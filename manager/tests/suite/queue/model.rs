@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Polled, env, getter, ms, settle};
-use coxswain_manager::queue::{Bucket, Exponential, Item, LOW_PRIORITY_INTERVAL, MaxOf, Priority, Queue};
+use steersman_manager::queue::{Bucket, Exponential, Item, LOW_PRIORITY_INTERVAL, MaxOf, Priority, Queue};
 
 const BASE: u64 = 5;
 const MAX: u64 = 40;

@@ -1,7 +1,7 @@
 //! Deduplication, order, priorities, and the hand-over to workers.
 
 use super::{Polled, fixture, getter, ms};
-use coxswain_manager::queue::{LOW_PRIORITY_INTERVAL, Priority};
+use steersman_manager::queue::{LOW_PRIORITY_INTERVAL, Priority};
 
 #[tokio::test(start_paused = true)]
 async fn items_are_first_in_first_out() {

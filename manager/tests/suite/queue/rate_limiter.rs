@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{env, fixture, ms};
-use coxswain_manager::queue::{Bucket, Exponential, FastSlow, MaxOf, MaxWait, RateLimiter, default_limiter};
+use steersman_manager::queue::{Bucket, Exponential, FastSlow, MaxOf, MaxWait, RateLimiter, default_limiter};
 
 fn now() -> Instant {
     env().0.clock.now()

@@ -1,7 +1,7 @@
 //! Limits of clients.
 
-use coxswain_manager::serve::MAX_CONNECTIONS;
 use http::{Request, StatusCode};
+use steersman_manager::serve::MAX_CONNECTIONS;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{Client, fixture, soon};

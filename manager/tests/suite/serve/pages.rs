@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use coxswain_manager::env::Clock;
-use coxswain_manager::serve::{BuildInfo, Endpoints};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_manager::env::Clock;
+use steersman_manager::serve::{BuildInfo, Endpoints};
 
 use super::{Client, Fixture, fixture, fixture_with};
 

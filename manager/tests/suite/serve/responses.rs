@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use coxswain_manager::health::{Health, Probes};
 use http::Method;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntCounter, IntGaugeVec, Opts};
+use steersman_manager::health::{Health, Probes};
 
 use super::{fixture, soon};
 

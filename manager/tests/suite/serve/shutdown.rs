@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::env::Fault;
 use http::{Method, Response};
 use http_body_util::Full;
+use steersman_manager::env::Fault;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 

@@ -5,9 +5,9 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use coxswain_manager::serve::{Server, Tls, TlsError};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use steersman_manager::serve::{Server, Tls, TlsError};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -73,7 +73,7 @@ async fn verifies(address: std::net::SocketAddr, certificate: CertificateDer<'st
 
 #[tokio::test]
 async fn self_signed_certificate_is_valid_for_localhost_and_given_names() {
-    let names = ["10.1.2.3", "coxswain.example", "0.0.0.0"].map(str::to_owned);
+    let names = ["10.1.2.3", "steersman.example", "0.0.0.0"].map(str::to_owned);
     let tls = Tls::self_signed(names).expect("a certificate");
     let fixture = start(tls, |endpoints| endpoints).await;
     let address = fixture.address;
@@ -83,7 +83,7 @@ async fn self_signed_certificate_is_valid_for_localhost_and_given_names() {
     let shown = stream.get_ref().1.peer_certificates().expect("a certificate")[0]
         .clone()
         .into_owned();
-    for host in ["localhost", "127.0.0.1", "::1", "10.1.2.3", "coxswain.example"] {
+    for host in ["localhost", "127.0.0.1", "::1", "10.1.2.3", "steersman.example"] {
         assert!(verifies(address, shown.clone(), host).await, "{host}");
     }
     for host in ["10.1.2.4", "example", "0.0.0.0"] {

@@ -1,8 +1,8 @@
 //! Conditions in the status of a derived custom resource.
 
-use coxswain_manager::client::ErrorClass;
-use coxswain_manager::conditions::{self, Condition, Status};
-use coxswain_sandbox::faults::Matcher;
+use steersman_manager::client::ErrorClass;
+use steersman_manager::conditions::{self, Condition, Status};
+use steersman_sandbox::faults::Matcher;
 
 use super::*;
 

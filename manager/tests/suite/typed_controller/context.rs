@@ -1,10 +1,10 @@
 //! The tools in the context of a reconcile: finalizers and events.
 
-use coxswain_manager::client::ListQuery;
-use coxswain_manager::events::EventType;
-use coxswain_manager::object::Object as _;
 use futures_util::TryStreamExt as _;
 use k8s_openapi::api::core::v1::Event;
+use steersman_manager::client::ListQuery;
+use steersman_manager::events::EventType;
+use steersman_manager::object::Object as _;
 
 use super::*;
 

@@ -1,9 +1,9 @@
 //! Reconcile functions that fail, and controllers with the same name.
 
-use coxswain_harness::Log;
-use coxswain_manager::controller::ControllerError;
-use coxswain_manager::manager::RunError;
-use coxswain_sandbox::faults::Matcher;
+use steersman_harness::Log;
+use steersman_manager::controller::ControllerError;
+use steersman_manager::manager::RunError;
+use steersman_sandbox::faults::Matcher;
 use tracing::level_filters::LevelFilter;
 
 use super::*;

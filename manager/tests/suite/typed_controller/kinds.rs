@@ -1,8 +1,8 @@
 //! Kinds that the API server does not serve, or serves with other fields than the type.
 
-use coxswain_harness::Log;
-use coxswain_manager::client::{Delete, Patch};
-use coxswain_manager::source::Trigger;
+use steersman_harness::Log;
+use steersman_manager::client::{Delete, Patch};
+use steersman_manager::source::Trigger;
 use tracing::level_filters::LevelFilter;
 
 use super::*;

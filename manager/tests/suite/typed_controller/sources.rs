@@ -1,11 +1,11 @@
 //! The sources of a controller: its own objects, owned and watched objects, triggers and resyncs.
 
-use coxswain_manager::object::{Meta, MetadataOf};
-use coxswain_manager::predicate::Predicate;
-use coxswain_manager::source::Trigger;
-use coxswain_sandbox::faults::Matcher;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
+use steersman_manager::object::{Meta, MetadataOf};
+use steersman_manager::predicate::Predicate;
+use steersman_manager::source::Trigger;
+use steersman_sandbox::faults::Matcher;
 
 use super::*;
 
@@ -17,7 +17,7 @@ struct Immutable {
     immutable: bool,
 }
 
-coxswain_manager::projection!(Immutable of ConfigMap, annotations: ["kept"]);
+steersman_manager::projection!(Immutable of ConfigMap, annotations: ["kept"]);
 
 #[tokio::test(start_paused = true)]
 async fn sources_enqueue_by_owner_and_by_function() {

@@ -1,7 +1,7 @@
 //! Tasks beside the controllers, with and without leadership.
 
-use coxswain_manager::controller::TaskContext;
 use k8s_openapi::api::coordination::v1::Lease;
+use steersman_manager::controller::TaskContext;
 
 use super::*;
 

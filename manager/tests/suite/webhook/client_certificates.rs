@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use coxswain_manager::health::Checks;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::serve::Tls;
-use coxswain_manager::webhook::{Certificates, Source, WebhookError};
 use rcgen::{CertifiedKey, KeyPair};
 use rustls::ClientConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use steersman_manager::health::Checks;
+use steersman_manager::metrics::Registry;
+use steersman_manager::serve::Tls;
+use steersman_manager::webhook::{Certificates, Source, WebhookError};
 use tokio_rustls::TlsConnector;
 
 use super::files::{Folder, folder};

@@ -1,9 +1,9 @@
 //! Conversion reviews over a real socket. The sandbox does not call conversion webhooks.
 
-use coxswain_manager::object::Resource;
-use coxswain_manager::webhook::{CONVERSION_PATH, ConversionError, Hooks};
 use http::StatusCode;
 use serde_json::{Value, json};
+use steersman_manager::object::Resource;
+use steersman_manager::webhook::{CONVERSION_PATH, ConversionError, Hooks};
 
 use super::server::fixture;
 

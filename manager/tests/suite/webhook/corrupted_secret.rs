@@ -1,7 +1,7 @@
 //! A corrupted or deleted Secret.
 
-use coxswain_manager::health::{Health, Probes};
 use serde_json::{Value, json};
+use steersman_manager::health::{Health, Probes};
 
 use super::{Cluster, Replica, SECOND, SECRETS, bytes, cluster, secret};
 

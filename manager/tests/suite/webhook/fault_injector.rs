@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use coxswain_sandbox::faults::{Effect, FaultService, Faults, Matcher, RuleHandle};
+use steersman_sandbox::faults::{Effect, FaultService, Faults, Matcher, RuleHandle};
 
 /// The fault layer of one replica. Requests for Leases are not affected.
 #[derive(Clone, Default)]

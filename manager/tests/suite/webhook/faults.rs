@@ -1,7 +1,7 @@
 //! Every fault at every write: the rotation completes, and the served certificate is always trusted.
 
-use coxswain_manager::health::{Health, Probes};
-use coxswain_sandbox::faults::{Effect, Refusal};
+use steersman_manager::health::{Health, Probes};
+use steersman_sandbox::faults::{Effect, Refusal};
 
 use super::{Cluster, DAY, Replica, SECOND, cluster};
 use crate::fixture::proxy_reply;

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::health::{Checks, Health, Probes};
-use coxswain_manager::manager::{Manager, Options};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::webhook::{Certificates, Source, WebhookError};
+use steersman_manager::client::Transport;
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::health::{Checks, Health, Probes};
+use steersman_manager::manager::{Manager, Options};
+use steersman_manager::metrics::Registry;
+use steersman_manager::webhook::{Certificates, Source, WebhookError};
 
 use super::{HOST, SECOND, bare, handshake, metrics, start};
 
@@ -80,7 +80,7 @@ async fn changed_files_are_served_unless_invalid() {
         &env.clock,
         &registry,
     );
-    let options = Options::new("coxswain");
+    let options = Options::new("steersman");
     let mut manager =
         Manager::new(&env, &registry, &checks, transport.expect("a transport"), options).expect("a manager");
     let first = folder.pair();

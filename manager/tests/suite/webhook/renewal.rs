@@ -1,10 +1,10 @@
 //! Issuing and renewing the certificate, on one and on two replicas.
 
-use coxswain_harness::Log;
-use coxswain_manager::health::{Health, Probes};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
+use steersman_harness::Log;
+use steersman_manager::health::{Health, Probes};
 use tracing::level_filters::LevelFilter;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 

@@ -4,16 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coxswain_harness::time;
-use coxswain_manager::client::Cause;
-use coxswain_manager::env::{Env, Fault, TaskSet};
-use coxswain_manager::health::Checks;
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Resource;
-use coxswain_manager::webhook::{
-    AdmissionRequest, Certificates, Denial, Hooks, Server, Source, WebhookError, mutating_path,
-    validating_path,
-};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::{http1, http2};
@@ -21,6 +11,16 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use jiff::Timestamp;
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
+use steersman_harness::time;
+use steersman_manager::client::Cause;
+use steersman_manager::env::{Env, Fault, TaskSet};
+use steersman_manager::health::Checks;
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Resource;
+use steersman_manager::webhook::{
+    AdmissionRequest, Certificates, Denial, Hooks, Server, Source, WebhookError, mutating_path,
+    validating_path,
+};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;

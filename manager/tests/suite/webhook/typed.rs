@@ -1,15 +1,15 @@
 //! Typed handlers that an API server calls.
 
-use coxswain_manager::client::{Cause, Client, ClientError, Delete, Patch, Transport};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_manager::webhook::{
-    AdmissionRequest, Defaulter, Denial, Hooks, Validator, mutating_path, validating_path,
-};
-use coxswain_sandbox::Sandbox;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use steersman_manager::client::{Cause, Client, ClientError, Delete, Patch, Transport};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::{Key, MetaObject, Resource};
+use steersman_manager::webhook::{
+    AdmissionRequest, Defaulter, Denial, Hooks, Validator, mutating_path, validating_path,
+};
+use steersman_sandbox::Sandbox;
 
 use super::server::{Fixture, fixture};
 use super::{MUTATING, VALIDATING, bytes};

@@ -15,7 +15,7 @@ use super::{
 use crate::{Cluster, Need, Test};
 
 /// The environment variable that makes the tests record answers. Its value is `1`.
-pub const RECORD: &str = "COXSWAIN_RECORD";
+pub const RECORD: &str = "STEERSMAN_RECORD";
 
 /// All files, and the answers that this run recorded.
 pub struct Files {

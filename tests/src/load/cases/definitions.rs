@@ -36,7 +36,7 @@ pub(super) async fn run(load: &mut Load) {
     let all = 2.0 * count as f64;
     load.until("all kinds are cached", async |load| {
         let of_kind = |it: &str| it.starts_with("widget");
-        load.product().sum("coxswain_cache_objects", of_kind) >= all
+        load.product().sum("steersman_cache_objects", of_kind) >= all
     })
     .await;
     load.settle("creation").await;
@@ -58,7 +58,7 @@ pub(super) async fn run(load: &mut Load) {
     }
     load.until("no kind is cached", async |load| {
         let of_kind = |it: &str| it.starts_with("widget");
-        load.product().count("coxswain_cache_objects", of_kind) == 0
+        load.product().count("steersman_cache_objects", of_kind) == 0
     })
     .await;
     load.settle("removal").await;

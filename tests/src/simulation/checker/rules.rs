@@ -86,7 +86,7 @@ impl Default for LeaseRules {
     fn default() -> Self {
         Self {
             namespace: "kube-system".to_owned(),
-            name: "coxswain".to_owned(),
+            name: "steersman".to_owned(),
             lease_duration: Duration::from_secs(15),
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),

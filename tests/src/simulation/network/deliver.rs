@@ -4,9 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use coxswain_manager::env;
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::Value;
+use steersman_manager::env;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::body::{LinkBody, reset};

@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use coxswain_sandbox::ResponseBody;
 use http::{Request, Response};
 use http_body::Body as _;
 use http_body_util::Full;
+use steersman_sandbox::ResponseBody;
 use tower_service::Service as _;
 
 use super::super::body::LinkBody;

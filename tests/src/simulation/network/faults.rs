@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use coxswain_manager::env;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use steersman_manager::env;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -293,7 +293,7 @@ impl State {
     }
 
     fn disturb_lease(&mut self, variant: u32) {
-        let lease = format!("{LEASES}/coxswain");
+        let lease = format!("{LEASES}/steersman");
         if variant.is_multiple_of(2) {
             self.execute_now(http::Method::DELETE, &lease, JSON, "");
         } else {

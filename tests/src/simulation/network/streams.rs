@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use coxswain_sandbox::ResponseBody;
 use http::Response;
 use http_body::Body as _;
+use steersman_sandbox::ResponseBody;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

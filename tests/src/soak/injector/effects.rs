@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use coxswain_harness::time;
-use coxswain_manager::env::Tasks;
-use coxswain_sandbox::faults::{Effect, Matcher, Refusal};
 use serde_json::{Value, json};
+use steersman_harness::time;
+use steersman_manager::env::Tasks;
+use steersman_sandbox::faults::{Effect, Matcher, Refusal};
 use tokio_util::sync::CancellationToken;
 
 use super::super::proxy::NUMBER;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const GC: &str = "coxswain/generic-garbage-collector";
+const GC: &str = "steersman/generic-garbage-collector";
 const X: &str = "/api/v1/namespaces/n/configmaps/x";
 
 /// A record with the `ConfigMap` `x` and its owner, and one process.

@@ -3,13 +3,13 @@
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use coxswain_harness::fixtures::{config_map, core, with};
-use coxswain_harness::webhook::{Response, Webhook, allow, configuration, configurations, deny};
-use coxswain_harness::{Api, Cluster, Need, Reply, Test, test, time};
-use coxswain_sandbox::Sandbox;
 use futures_util::future::{Either, join, select};
 use http::Method;
 use serde_json::{Value, json};
+use steersman_harness::fixtures::{config_map, core, with};
+use steersman_harness::webhook::{Response, Webhook, allow, configuration, configurations, deny};
+use steersman_harness::{Api, Cluster, Need, Reply, Test, test, time};
+use steersman_sandbox::Sandbox;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
@@ -216,7 +216,7 @@ async fn slow_webhook_does_not_block_other_requests(c: Cluster) {
     };
     let quick = async {
         let is_slow =
-            |call: &coxswain_harness::webhook::Call| call.request()["object"]["data"]["k"] == "slow";
+            |call: &steersman_harness::webhook::Call| call.request()["object"]["data"]["k"] == "slow";
         time::eventually(time::ANSWER, async || {
             webhook.calls().iter().any(is_slow).then_some(())
         })

@@ -3,9 +3,9 @@
 mod failures;
 mod races;
 
-use coxswain_harness::webhook::{Response, Webhook};
-use coxswain_harness::{Cluster, Test};
 use serde_json::Value;
+use steersman_harness::webhook::{Response, Webhook};
+use steersman_harness::{Cluster, Test};
 
 /// The tests of this folder.
 pub fn tests() -> Vec<Test> {

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use coxswain_harness::fixtures::{MERGE, config_map, core, service, with};
-use coxswain_harness::webhook::{Response, allow, change, deny};
-use coxswain_harness::{Cluster, Need, Test, test};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use steersman_harness::fixtures::{MERGE, config_map, core, service, with};
+use steersman_harness::webhook::{Response, allow, change, deny};
+use steersman_harness::{Cluster, Need, Test, test};
 
 use super::hooked;
 use crate::support::soon;

@@ -1,7 +1,7 @@
 //! Bookmarks: sent on request, before the timeout of the watch, with a version to resume from.
 
-use coxswain_harness::{Cluster, Test, test};
 use serde_json::{Value, json};
+use steersman_harness::{Cluster, Test, test};
 
 use crate::support::{config_map, core, lines, pod, until_end, version};
 

@@ -3,7 +3,7 @@
 mod bookmarks;
 mod order;
 
-use coxswain_harness::Test;
+use steersman_harness::Test;
 
 /// The tests of this folder.
 pub fn tests() -> Vec<Test> {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_harness::{Cluster, Test, test};
 use serde_json::{Value, json};
+use steersman_harness::{Cluster, Test, test};
 
 use crate::support::{MERGE, config_map, core, name, names, version};
 

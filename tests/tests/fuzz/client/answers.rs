@@ -1,11 +1,11 @@
 //! Single requests of the client with changed answers. Each returns a value or an error, and no error quotes a secret.
 
-use coxswain_harness::draw::Draw;
-use coxswain_manager::client::{Client, ClientError, Delete, ListQuery, ObjectWatch, Patch, Reader, View};
-use coxswain_manager::object::{Key, MetaObject, Resource, Uid, Version};
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use std::time::Duration;
+use steersman_harness::draw::Draw;
+use steersman_manager::client::{Client, ClientError, Delete, ListQuery, ObjectWatch, Patch, Reader, View};
+use steersman_manager::object::{Key, MetaObject, Resource, Uid, Version};
 
 use super::{Fixture, fixture, status};
 use crate::{Input, Target, paused};

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use coxswain_controllers::api::app_service::{APP_SERVICES, AppService};
-use coxswain_controllers::support::deployment::Deployment;
-use coxswain_controllers::support::pod::Pod;
-use coxswain_harness::draw::Draw;
-use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::object::{Key, Object, Resource};
 use k8s_openapi::api::core::v1::Pod as WholePod;
 use serde_json::{Value, json};
+use steersman_controllers::api::app_service::{APP_SERVICES, AppService};
+use steersman_controllers::support::deployment::Deployment;
+use steersman_controllers::support::pod::Pod;
+use steersman_harness::draw::Draw;
+use steersman_manager::cache::{Caches, Scope};
+use steersman_manager::object::{Key, Object, Resource};
 
 use super::{Answer, Fixture, fixture, status};
 use crate::sandbox::corpus;

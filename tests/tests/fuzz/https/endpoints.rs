@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_harness::draw::Draw;
-use coxswain_manager::health::{Checks, Health, Probes};
-use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Access, BuildInfo, Endpoints, Tls};
 use serde_json::json;
+use steersman_harness::draw::Draw;
+use steersman_manager::health::{Checks, Health, Probes};
+use steersman_manager::serve::{ALWAYS_ALLOW_PATHS, Access, BuildInfo, Endpoints, Tls};
 
 use super::{Server, response};
 use crate::{Input, Target, mutate};
@@ -74,7 +74,7 @@ thread_local! {
             .with_controller_index();
         let tls = Tls::from_files(&folder.join("tls.crt"), &folder.join("tls.key")).expect("a certificate");
         let local = "127.0.0.1:0".parse().expect("an address");
-        let server = coxswain_manager::serve::Server::bind(local, tls).await.expect("a free port");
+        let server = steersman_manager::serve::Server::bind(local, tls).await.expect("a free port");
         let address = server.address();
         env.tasks.spawn(server.serve(env.clone(), endpoints, std::future::pending()));
         address

@@ -3,20 +3,20 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use coxswain_controllers::appservice;
-use coxswain_harness::draw::Draw;
-use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::Transport;
-use coxswain_manager::health::Checks;
-use coxswain_manager::object::Resource;
-use coxswain_manager::serve::CertificateMetrics;
-use coxswain_manager::webhook::{
-    self, AdmissionRequest, CONVERSION_PATH, Certificates, ConversionError, Hooks, Source,
-};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use steersman_controllers::appservice;
+use steersman_harness::draw::Draw;
+use steersman_manager::cache::{Caches, Scope};
+use steersman_manager::client::Transport;
+use steersman_manager::health::Checks;
+use steersman_manager::object::Resource;
+use steersman_manager::serve::CertificateMetrics;
+use steersman_manager::webhook::{
+    self, AdmissionRequest, CONVERSION_PATH, Certificates, ConversionError, Hooks, Source,
+};
 
 use super::{Server, response};
 use crate::sandbox::corpus;

@@ -1,7 +1,7 @@
 //! Changes of JSON values: other types, missing and duplicate members, deep nesting, long lists.
 
-use coxswain_harness::draw::Draw;
 use serde_json::{Value, json};
+use steersman_harness::draw::Draw;
 
 use super::bytes;
 use super::tokens::{self, TOKENS};

@@ -1,6 +1,6 @@
 //! Messages of the Kubernetes protobuf encoding, and changes of them.
 
-use coxswain_harness::draw::Draw;
+use steersman_harness::draw::Draw;
 
 use super::bytes;
 

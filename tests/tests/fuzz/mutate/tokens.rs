@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use coxswain_harness::draw::Draw;
 use serde::Deserialize;
+use steersman_harness::draw::Draw;
 
 #[derive(Deserialize)]
 pub struct Tokens {

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use coxswain_controllers::api;
-use coxswain_sandbox::{Builder, Env, Sandbox};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
+use steersman_controllers::api;
+use steersman_sandbox::{Builder, Env, Sandbox};
 
 /// Objects by the plural name of their resource.
 static OBJECTS: LazyLock<Value> =

@@ -1,8 +1,8 @@
 //! Custom resources of changed definitions: schemas, rules, printer columns and scale paths.
 
-use coxswain_harness::draw::Draw;
-use coxswain_sandbox::ApiService;
 use serde_json::{Value, json};
+use steersman_harness::draw::Draw;
+use steersman_sandbox::ApiService;
 
 use super::{Answer, Call, check_rewrites, corpus, send, shared};
 use crate::{Input, Target, block_on, mutate};

@@ -1,7 +1,7 @@
 //! Any request gets a well-formed answer, and a written object can be read and written again.
 
-use coxswain_harness::draw::Draw;
 use serde_json::json;
+use steersman_harness::draw::Draw;
 
 use super::corpus::{self, REQUESTS};
 use super::{Call, check_rewrites, send, shared};

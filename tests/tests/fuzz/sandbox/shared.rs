@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use coxswain_sandbox::ApiService;
 use serde_json::Value;
+use steersman_sandbox::ApiService;
 
 use super::{Call, corpus, send};
 use crate::block_on;

@@ -103,7 +103,7 @@ fn answer_without_a_group_is_rejected() {
         );
     }
     for body in ["", "null", "[]", "404 page not found", "{\"kind\":\"Status\"}"] {
-        let raw = coxswain_manager::client::RawResponse {
+        let raw = steersman_manager::client::RawResponse {
             content_type: String::new(),
             body: body.into(),
         };

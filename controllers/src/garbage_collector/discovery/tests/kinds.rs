@@ -1,6 +1,6 @@
 //! Kinds from documents, by table.
 
-use coxswain_manager::object::Text;
+use steersman_manager::object::Text;
 
 use super::{Documents, documents};
 

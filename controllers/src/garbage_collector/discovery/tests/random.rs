@@ -1,9 +1,9 @@
 //! Randomized tests: any document is decoded or rejected, and decoded documents are valid.
 
-use coxswain_harness::seeds;
-use coxswain_manager::client::RawResponse;
-use coxswain_manager::env::Rng;
 use serde_json::{Value, json};
+use steersman_harness::seeds;
+use steersman_manager::client::RawResponse;
+use steersman_manager::env::Rng;
 
 use super::reading;
 use super::{AGGREGATED, Documents, Root, resource};

@@ -1,6 +1,6 @@
 //! Proofs that an owner is absent.
 
-use coxswain_manager::client::Propagation;
+use steersman_manager::client::Propagation;
 
 use super::*;
 

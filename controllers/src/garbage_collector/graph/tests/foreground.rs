@@ -1,6 +1,6 @@
 //! Owners in foreground deletion.
 
-use coxswain_manager::client::Propagation;
+use steersman_manager::client::Propagation;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Kinds that are added, removed, or not synced.
 
-use coxswain_manager::client::Propagation;
+use steersman_manager::client::Propagation;
 
 use super::*;
 

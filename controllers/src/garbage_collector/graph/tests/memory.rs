@@ -3,10 +3,10 @@
 #[path = "../../../../../manager/tests/memory/pods.rs"]
 mod pods;
 
-use coxswain_manager::cache::{Caches, Delta, Scope};
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::metrics::Registry;
+use steersman_manager::cache::{Caches, Delta, Scope};
+use steersman_manager::client::Transport;
+use steersman_manager::env::{Env, TaskSet};
+use steersman_manager::metrics::Registry;
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn pod_in_all_caches_and_the_graph_stays_within_its_memory() {
         .enable_all()
         .build()
         .expect("a runtime");
-    let (tasks, registry) = (TaskSet::new(), Registry::new("coxswain"));
+    let (tasks, registry) = (TaskSet::new(), Registry::new("steersman"));
     let (caches, now) = runtime.block_on(async {
         let env = Env::system(&tasks);
         let server = pods::Pods::new(PODS);

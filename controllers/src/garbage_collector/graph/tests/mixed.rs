@@ -1,6 +1,6 @@
 //! Objects with several owners, and propagation policies.
 
-use coxswain_manager::client::Propagation;
+use steersman_manager::client::Propagation;
 
 use super::*;
 

@@ -4,8 +4,8 @@ mod assertions;
 mod cluster;
 mod collector;
 
-use coxswain_harness::seeds;
-use coxswain_manager::client::Propagation;
+use steersman_harness::seeds;
+use steersman_manager::client::Propagation;
 
 use self::cluster::Cluster;
 use self::collector::Collector;

@@ -1,6 +1,6 @@
 //! States that arrive late, twice, or in another version.
 
-use coxswain_manager::client::Propagation;
+use steersman_manager::client::Propagation;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Wrong references: they affect the object that has them, and no other.
 
-use coxswain_manager::client::Propagation;
+use steersman_manager::client::Propagation;
 
 use super::*;
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use coxswain_manager::env::Clock;
-use coxswain_sandbox::ApiService;
-use coxswain_sandbox::faults::Matcher;
 use http::Request;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::Value;
+use steersman_manager::env::Clock;
+use steersman_sandbox::ApiService;
+use steersman_sandbox::faults::Matcher;
 use tower_service::Service as _;
 
 use super::{FaultInjector, SYNC_MAX, size};

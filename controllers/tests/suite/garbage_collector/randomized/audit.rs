@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::env::Clock;
 use serde_json::Value;
+use steersman_manager::env::Clock;
 use tokio::time::Instant;
 
 use super::super::{MAPS, WIDGETS};

@@ -3,16 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::client::Transport;
-use coxswain_manager::env::{Clock, Rng};
-use coxswain_manager::metrics::Registry;
-use coxswain_manager::object::Resource;
-use coxswain_sandbox::ApiService;
-use coxswain_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, Refusal};
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
+use steersman_manager::client::Transport;
+use steersman_manager::env::{Clock, Rng};
+use steersman_manager::metrics::Registry;
+use steersman_manager::object::Resource;
+use steersman_sandbox::ApiService;
+use steersman_sandbox::faults::{Effect, FaultService, Faults, Matcher, RecordedRequest, Refusal};
 use tower_service::Service as _;
 
 use super::super::{MAPS, ROLES, WIDGETS, reference};
@@ -96,7 +96,7 @@ impl FaultInjector {
     }
 
     pub fn transport(&self, clock: &Clock) -> Transport {
-        let (service, registry) = (self.service.clone(), Registry::new("coxswain"));
+        let (service, registry) = (self.service.clone(), Registry::new("steersman"));
         Transport::from_service(service, "sandbox", "test", clock, &registry).expect("unregistered metrics")
     }
 
@@ -104,7 +104,7 @@ impl FaultInjector {
         self.rules.with(with)
     }
 
-    pub fn lag(&self) -> &coxswain_sandbox::Lag {
+    pub fn lag(&self) -> &steersman_sandbox::Lag {
         self.service.inner().lag()
     }
 

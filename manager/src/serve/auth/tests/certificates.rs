@@ -181,7 +181,7 @@ async fn published_cas_are_followed_and_malformed_ones_ignored() {
     let tasks = TaskSet::new();
     let now: Timestamp = "2026-02-03T04:05:06Z".parse().expect("a time");
     let env = Env::starting_at(now, 7, &tasks);
-    let sandbox = coxswain_sandbox::Sandbox::builder().start().expect("a sandbox");
+    let sandbox = steersman_sandbox::Sandbox::builder().start().expect("a sandbox");
     let transport = Transport::from_service(
         sandbox.service(),
         "sandbox",

@@ -319,7 +319,7 @@ fn explore(scenario: &Scenario) -> usize {
 /// Takes random walks of `steps` steps.
 fn random_walks(scenario: &Scenario, walks: u64, steps: usize) {
     let memo = Memo::new();
-    for seed in coxswain_harness::seeds::of(walks) {
+    for seed in steersman_harness::seeds::of(walks) {
         let rng = Rng::from_seed(seed);
         let (mut state, mut path) = (State::initial(), Vec::new());
         for _ in 0..steps {

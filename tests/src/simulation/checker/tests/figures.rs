@@ -10,12 +10,12 @@ fn scrape(story: &mut Story, metrics: &str) {
 }
 
 fn versions(pods: u64, sets: u64, restarts: u64) -> String {
-    let labels = r#"name="coxswain",resource"#;
+    let labels = r#"name="steersman",resource"#;
     format!(
         "# TYPE informer_store_resource_version gauge\n\
          informer_store_resource_version{{group=\"\",{labels}=\"pods\",version=\"v1\"}} {pods}\n\
          informer_store_resource_version{{group=\"apps\",{labels}=\"replicasets\",version=\"v1\"}} {sets}\n\
-         coxswain_cache_restarts_total{{group=\"\",{labels}=\"pods\",version=\"v1\"}} {restarts}\n"
+         steersman_cache_restarts_total{{group=\"\",{labels}=\"pods\",version=\"v1\"}} {restarts}\n"
     )
 }
 
@@ -74,7 +74,7 @@ fn removed_objects_in_a_cache_violate_b5() {
             story.user((PODS, &format!("default/{name}")), &free);
         }
         let line = format!(
-            "coxswain_cache_objects{{group=\"\",name=\"c\",resource=\"pods\",version=\"v1\"}} {count}\n"
+            "steersman_cache_objects{{group=\"\",name=\"c\",resource=\"pods\",version=\"v1\"}} {count}\n"
         );
         let at = story.at;
         story.observe(&Fact::Quiet { at });

@@ -1,13 +1,13 @@
 use super::*;
 
-const LEASE: (&str, &str) = ("leases.coordination.k8s.io", "kube-system/coxswain");
+const LEASE: (&str, &str) = ("leases.coordination.k8s.io", "kube-system/steersman");
 
 fn election() -> Story {
     Story::with(Rules::default())
 }
 
 fn lease(holder: &str) -> Value {
-    let mut lease = object("coxswain", &[]);
+    let mut lease = object("steersman", &[]);
     lease["spec"] = json!({"holderIdentity": holder});
     lease
 }

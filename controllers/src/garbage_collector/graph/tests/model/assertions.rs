@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::object::Key;
+use steersman_manager::object::Key;
 
 use super::super::*;
 use super::cluster::{FOREIGN, is_unresolvable, is_waiting, named};

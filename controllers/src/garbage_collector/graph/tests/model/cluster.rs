@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use coxswain_manager::client::Propagation;
-use coxswain_manager::env::Rng;
-use coxswain_manager::object::Key;
+use steersman_manager::client::Propagation;
+use steersman_manager::env::Rng;
+use steersman_manager::object::Key;
 
 use super::super::*;
 

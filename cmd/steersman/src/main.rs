@@ -1,0 +1,11 @@
+//! `steersman`, a controller manager for Kubernetes.
+
+use std::process::ExitCode;
+
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    steersman::main(std::env::args_os().skip(1))
+}

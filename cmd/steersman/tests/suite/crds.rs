@@ -1,0 +1,85 @@
+//! `steersman crds`, and the CRDs in the sandbox.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+use steersman_harness::{fixtures, program, time};
+
+use crate::PROGRAM;
+use crate::sandbox::{api, start};
+
+/// File names and contents of `deploy/crds`, including its `kustomization.yaml`.
+fn files(printed: &str) -> Vec<(String, String)> {
+    let documents = printed.split("---\n").filter(|it| !it.is_empty());
+    let file = |document: &str| {
+        let name = document.lines().find_map(|line| line.strip_prefix("  name: "));
+        let (plural, group) = name.and_then(|it| it.split_once('.')).expect("a name");
+        (format!("{group}_{plural}.yaml"), format!("---\n{document}"))
+    };
+    let mut files: Vec<_> = documents.map(file).collect();
+    let list: String = files.iter().flat_map(|(name, _)| ["- ", name, "\n"]).collect();
+    let head = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n";
+    files.push(("kustomization.yaml".to_owned(), format!("{head}{list}")));
+    files
+}
+
+#[tokio::test]
+async fn printed_crds_equal_deployed_crds() {
+    let ended = program::run(PROGRAM, &["crds"]).await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let files = files(&ended.stdout);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::create_dir_all(&folder).expect("the folder can be made");
+        for (name, text) in &files {
+            fs::write(folder.join(name), text).expect("the file can be written");
+        }
+    }
+    let there = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let there: BTreeSet<String> = there
+        .map(|it| it.file_name().to_string_lossy().into_owned())
+        .collect();
+    let wanted: BTreeSet<String> = files.iter().map(|(name, _)| name.clone()).collect();
+    let current =
+        |(name, text): &(String, String)| fs::read_to_string(folder.join(name)).is_ok_and(|it| it == *text);
+    assert!(
+        there == wanted && files.iter().all(current),
+        "deploy/crds is out of date: run `UPDATE=1 cargo test -p steersman --test suite crds` and commit it"
+    );
+}
+
+#[tokio::test]
+async fn crds_help_shows_the_kubectl_command() {
+    let ended = program::run(PROGRAM, &["crds", "--help"]).await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert!(
+        ended.stdout.contains("steersman crds | kubectl apply -f -\n"),
+        "{}",
+        ended.stdout
+    );
+}
+
+#[tokio::test]
+async fn appreplicaset_becomes_ready_in_the_sandbox() {
+    let program = start(&[]).await;
+    let api = api(&program).await;
+    let sets = "/apis/appcontroller.k8s.io/v1alpha1/namespaces/default/appreplicasets";
+    let set = json!({
+        "apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppReplicaSet", "metadata": {"name": "web"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "a"}}, "template": fixtures::template()},
+    });
+    api.post(sets, set).await.expect(201);
+    let path = format!("{sets}/web");
+    let ready = time::eventually(time::ANSWER, async || {
+        let status = &api.get(&path).await.json()["status"];
+        (status["readyReplicas"] == 3).then_some(())
+    });
+    assert!(
+        ready.await.is_some(),
+        "{}\n{}",
+        api.get(&path).await,
+        program.log()
+    );
+}
