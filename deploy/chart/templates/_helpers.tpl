@@ -22,6 +22,28 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "steersman.labels" -}}
 {{ include "steersman.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "steersman.serviceAccountName" -}}
+{{ .Values.serviceAccount.name | default (include "steersman.fullname" .) }}
+{{- end }}
+
+{{/* The Secret with the webhooks' certificate. Empty if the leader issues it. */}}
+{{- define "steersman.webhookSecret" -}}
+{{- if not .Values.webhooks.enabled -}}
+{{- else if .Values.webhooks.certManager.enabled -}}
+{{ include "steersman.fullname" . }}-webhook-certificate
+{{- else -}}
+{{ .Values.webhooks.secretName }}
+{{- end -}}
+{{- end }}
+
+{{/* Text of a file of the chart, which must exist: (list $ path). */}}
+{{- define "steersman.file" -}}
+{{- (index . 0).Files.Get (index . 1) | required (printf "The file %s of the chart is missing: install a complete copy of the chart" (index . 1)) -}}
 {{- end }}
 
 {{- define "steersman.image" -}}
@@ -50,7 +72,7 @@ users: true
 {{- if .Values.leaderElection.enabled }}
 lease: true
 {{- end }}
-{{- if and .Values.webhooks.enabled (not .Values.webhooks.secretName) }}
+{{- if and .Values.webhooks.enabled (not (include "steersman.webhookSecret" .)) }}
 webhook: true
 {{- end }}
 {{- $yields := false }}
@@ -70,12 +92,12 @@ yielding: true
 
 {{/* Fields of a pod that the Deployment and the test have in common. */}}
 {{- define "steersman.pod" -}}
-{{- $webhookFiles := and .Values.webhooks.enabled .Values.webhooks.secretName -}}
+{{- $webhookSecret := include "steersman.webhookSecret" . -}}
 securityContext:
   runAsNonRoot: true
   runAsUser: 65532
   runAsGroup: 65532
-  {{- if or .Values.tls.secretName $webhookFiles }}
+  {{- if or .Values.tls.secretName $webhookSecret }}
   # The private keys in mounted Secrets are readable by this group.
   fsGroup: 65532
   {{- end }}
@@ -93,7 +115,7 @@ tolerations:
 imagePullSecrets:
 {{- toYaml . | nindent 0 }}
 {{- end }}
-{{- if or .Values.config .Values.tls.secretName $webhookFiles }}
+{{- if or .Values.config .Values.tls.secretName $webhookSecret .Values.extraVolumes }}
 volumes:
 {{- if .Values.config }}
 - name: config
@@ -106,20 +128,27 @@ volumes:
     secretName: {{ .Values.tls.secretName }}
     defaultMode: 0440
 {{- end }}
-{{- if $webhookFiles }}
+{{- if $webhookSecret }}
 - name: webhook
   secret:
-    secretName: {{ .Values.webhooks.secretName }}
+    secretName: {{ $webhookSecret }}
     defaultMode: 0440
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
 {{- end }}
 
 {{/* Fields of the container that the Deployment and the test have in common. */}}
 {{- define "steersman.container" -}}
-{{- $webhookFiles := and .Values.webhooks.enabled .Values.webhooks.secretName -}}
+{{- $webhookSecret := include "steersman.webhookSecret" . -}}
 image: {{ include "steersman.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- with .Values.extraEnv }}
+env:
+{{- toYaml . | nindent 0 }}
+{{- end }}
 {{- with .Values.resources }}
 resources:
   {{- toYaml . | nindent 2 }}
@@ -129,7 +158,7 @@ securityContext:
   readOnlyRootFilesystem: true
   capabilities:
     drop: [ALL]
-{{- if or .Values.config .Values.tls.secretName $webhookFiles }}
+{{- if or .Values.config .Values.tls.secretName $webhookSecret .Values.extraVolumeMounts }}
 volumeMounts:
 {{- if .Values.config }}
 - name: config
@@ -141,10 +170,13 @@ volumeMounts:
   mountPath: /etc/steersman/tls
   readOnly: true
 {{- end }}
-{{- if $webhookFiles }}
+{{- if $webhookSecret }}
 - name: webhook
   mountPath: /etc/steersman/webhook
   readOnly: true
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -163,7 +195,7 @@ volumeMounts:
 - --use-service-account-credentials=true
 {{- if .Values.webhooks.enabled }}
 - --webhook-port=9443
-{{- if .Values.webhooks.secretName }}
+{{- if include "steersman.webhookSecret" . }}
 - --webhook-cert-dir=/etc/steersman/webhook
 {{- else }}
 - --webhook-service={{ .Release.Namespace }}/{{ $name }}-webhook
@@ -175,6 +207,9 @@ volumeMounts:
 {{- end }}
 {{- if .Values.config }}
 - --config=/etc/steersman/config/steersman.yaml
+{{- end }}
+{{- if ne (int .Values.shutdownTimeoutSeconds) 10 }}
+- --controller-shutdown-timeout={{ .Values.shutdownTimeoutSeconds }}s
 {{- end }}
 {{- range .Values.extraArgs }}
 - {{ . | quote }}

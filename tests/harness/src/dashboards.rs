@@ -1,4 +1,4 @@
-//! The queries of the dashboards in `deploy/monitoring`.
+//! The queries of the dashboards in `deploy/chart`.
 
 use std::fs;
 
@@ -6,7 +6,10 @@ use serde_json::Value;
 
 /// Returns the queries of all panels and variables. Those of variables are `label_values(SELECTOR, LABEL)`.
 pub fn queries() -> Vec<String> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/monitoring/dashboards");
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../deploy/chart/files/monitoring/dashboards"
+    );
     let mut all = Vec::new();
     for file in fs::read_dir(folder).expect("a folder") {
         let text = fs::read(file.expect("a file").path()).expect("a dashboard");

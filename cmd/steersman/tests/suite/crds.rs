@@ -10,7 +10,7 @@ use steersman_harness::{fixtures, program, time};
 use crate::PROGRAM;
 use crate::sandbox::{api, start};
 
-/// File names and contents of `deploy/crds`, including its `kustomization.yaml`.
+/// File names and contents of `deploy/chart/files/crds`, including its `kustomization.yaml`.
 fn files(printed: &str) -> Vec<(String, String)> {
     let documents = printed.split("---\n").filter(|it| !it.is_empty());
     let file = |document: &str| {
@@ -30,7 +30,7 @@ async fn printed_crds_equal_deployed_crds() {
     let ended = program::run(PROGRAM, &["crds"]).await;
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     let files = files(&ended.stdout);
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/chart/files/crds");
     if std::env::var_os("UPDATE").is_some() {
         fs::create_dir_all(&folder).expect("the folder can be made");
         for (name, text) in &files {
@@ -46,7 +46,7 @@ async fn printed_crds_equal_deployed_crds() {
         |(name, text): &(String, String)| fs::read_to_string(folder.join(name)).is_ok_and(|it| it == *text);
     assert!(
         there == wanted && files.iter().all(current),
-        "deploy/crds is out of date: run `UPDATE=1 cargo test -p steersman --test suite crds` and commit it"
+        "deploy/chart/files/crds is out of date: run `UPDATE=1 cargo test -p steersman --test suite crds` and commit it"
     );
 }
 

@@ -1,4 +1,4 @@
-//! The alerts and dashboards of `deploy/monitoring`: their metrics are in the metrics reference, which is compared with a process in
+//! The alerts and dashboards of `deploy/chart`: their metrics are in the metrics reference, which is compared with a process in
 //! the cluster tests, and each alert has a runbook.
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ fn read(path: &str) -> String {
 
 /// Returns the names and the YAML lines of the alerts.
 fn alerts() -> Vec<(String, String)> {
-    let text = read("deploy/monitoring/alerts.yaml");
+    let text = read("deploy/chart/files/monitoring/alerts.yaml");
     let alerts = text.split("\n  - alert: ").skip(1);
     let alerts = alerts.filter_map(|it| it.split_once('\n'));
     alerts

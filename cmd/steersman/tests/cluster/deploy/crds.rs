@@ -32,7 +32,7 @@ async fn delete_crd(c: &Cluster, all: &str) {
 
 /// Creates the CRD and waits until the resource is served.
 async fn create_crd(c: &Cluster, all: &str) {
-    let definition = manifests::read("crds/appcontroller.k8s.io_appservices.yaml").remove(0);
+    let definition = manifests::read("chart/files/crds/appcontroller.k8s.io_appservices.yaml").remove(0);
     let yaml = [("content-type", "application/yaml")];
     let reply = c
         .api()

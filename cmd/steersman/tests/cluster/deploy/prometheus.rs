@@ -133,7 +133,7 @@ async fn configuration(c: &Cluster, monitor: &Value, targets: &[SocketAddr], fil
             "relabel_configs": relabelings.collect::<Vec<_>>(),
         }));
     }
-    let rules = manifests::root().join("monitoring/alerts.yaml");
+    let rules = manifests::root().join("chart/files/monitoring/alerts.yaml");
     let rules = rules.canonicalize().expect("a file");
     json!({
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
