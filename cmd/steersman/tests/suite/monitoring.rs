@@ -138,3 +138,45 @@ fn alerts_have_annotations_and_runbooks() {
         assert_eq!(has("runbook_url"), anchor, "{name}");
     }
 }
+
+/// Metrics such as `leader_election_master_status` are exported by every component of Kubernetes.
+#[test]
+fn dashboard_variables_select_only_processes_of_this_program() {
+    for dashboard in dashboards::all() {
+        let variables = dashboards::variables(&dashboard);
+        assert!(!variables.is_empty(), "{}", dashboard["title"]);
+        for it in variables {
+            let query = it["query"]["query"].as_str().expect("a query");
+            let metric = query.strip_prefix("label_values(").expect(query);
+            assert!(metric.starts_with("steersman_"), "{query}");
+            // The queries select by job: all jobs are also those of other programs.
+            assert_eq!(it["includeAll"], it["name"] != "job", "{query}");
+        }
+    }
+}
+
+#[test]
+fn panels_of_runbooks_exist() {
+    let dashboards = dashboards::all();
+    let panels = dashboards.iter().flat_map(dashboards::panels);
+    let titles = panels.filter_map(|it| it["title"].as_str().map(str::to_owned));
+    let titles: BTreeSet<String> = titles.collect();
+    let runbooks = read("docs/runbooks.md");
+    // Every other part is in quotes. A name follows `panel`, or `panels` and other names.
+    let parts: Vec<&str> = runbooks.split('"').collect();
+    let mut found = 0;
+    let mut is_panel = false;
+    for pair in parts.chunks(2) {
+        let before = pair[0].trim();
+        let continues = is_panel && matches!(before, "," | "and" | ", and");
+        is_panel = before.ends_with("panel") || before.ends_with("panels") || continues;
+        if let (true, Some(name)) = (is_panel, pair.get(1)) {
+            assert!(
+                titles.contains(*name),
+                "docs/runbooks.md names a missing panel: {name}"
+            );
+            found += 1;
+        }
+    }
+    assert!(found > 5, "{found}");
+}
