@@ -11,8 +11,9 @@
 //! logged nor part of an error, at any verbosity.
 //!
 //! Writes are patches of the fields that the writer owns; deletes carry the uid. A conditional write, with a
-//! resourceVersion or creating a chosen name, has the deadline [`CONDITIONAL_WRITE_TIMEOUT`]. Any other write has to reach
-//! the API server before another process can become the leader: [`UNCONDITIONAL_WRITE_TIMEOUT`].
+//! resourceVersion or creating a chosen name, has the deadline [`CONDITIONAL_WRITE_TIMEOUT`]; so has a patch that
+//! [may be late](Patch::may_be_late). Any other write has to reach the API server before another process can become the leader:
+//! [`UNCONDITIONAL_WRITE_TIMEOUT`].
 //!
 //! A write after the term is not sent. [`Client::kube`] shows the same client with `kube::Api`.
 //!

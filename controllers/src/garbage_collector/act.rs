@@ -145,7 +145,7 @@ async fn patch(
             let removed = uids.iter().map(|uid| json!({"$patch": "delete", "uid": uid}));
             let removed: Vec<Value> = removed.collect();
             metadata = json!({"uid": action.uid, "ownerReferences": removed});
-            let patch = Patch::strategic(&json!({"metadata": metadata}));
+            let patch = Patch::strategic(&json!({"metadata": metadata})).may_be_late();
             return write(client, action, patch).await;
         }
         Operation::RemoveOwners { remaining: all, .. } | Operation::Unblock { references: all } => {

@@ -24,6 +24,7 @@ pub struct Patch {
     manager: Cow<'static, str>,
     /// Whether a server-side apply takes fields over from other managers.
     force: bool,
+    /// Whether it cannot overwrite a change in between.
     conditional: bool,
     view: View,
 }
@@ -113,6 +114,16 @@ impl Patch {
     #[must_use]
     pub fn returning(self, view: View) -> Self {
         Self { view, ..self }
+    }
+
+    /// Gives the patch the deadline of a conditional one. Only for a patch that is right whenever it arrives, also after the
+    /// term, such as the removal of list items by uid.
+    #[must_use]
+    pub fn may_be_late(self) -> Self {
+        Self {
+            conditional: true,
+            ..self
+        }
     }
 
     /// Patches a subresource, such as `status`.

@@ -247,6 +247,25 @@ async fn lost_response_of_a_patch_does_not_count_twice() {
     assert_eq!((events.len(), &events[0]["count"]), (1, &json!(2)));
 }
 
+/// As with a dead admission webhook whose failures are ignored.
+#[tokio::test(start_paused = true)]
+async fn repeated_event_is_counted_by_one_write_that_takes_ten_seconds() {
+    let fixture = fixture();
+    let recorder = recorder(&fixture);
+    let web = pod("default", "web");
+    recorder.event(&web, EventType::Warning, "Failed", "no");
+    assert!(recorder.flush(SOON).await);
+    fixture
+        .faults
+        .on(Matcher::writes())
+        .delay(Duration::from_secs(10));
+    recorder.event(&web, EventType::Warning, "Failed", "no");
+    assert!(recorder.flush(LATER).await);
+    let events = events(&fixture).await;
+    assert_eq!((events.len(), &events[0]["count"]), (1, &json!(2)));
+    assert_eq!(fixture.writes(), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn expired_event_is_created_again() {
     let fixture = fixture();

@@ -1,4 +1,6 @@
-//! API servers that take seconds to answer a GET.
+//! API servers that take seconds to answer.
+
+use http::Method;
 
 use super::*;
 
@@ -130,4 +132,48 @@ async fn live_read_of_a_slow_server_expires_within_its_latency_and_a_second() {
         }
     }
     assert_eq!(f.api.count("DELETE configmaps"), MANY);
+}
+
+/// With a dead admission webhook whose failures are ignored, every write takes as long as the timeout of the webhook.
+#[tokio::test(start_paused = true)]
+async fn writes_that_take_ten_seconds_are_not_repeated() {
+    const DEPENDENTS: usize = 30;
+    let f = fixture().await;
+    f.api.inject_all(|it| {
+        if it.by_controller && it.method != Method::GET {
+            Effect::Delay(Duration::from_secs(10))
+        } else {
+            Effect::Pass
+        }
+    });
+    // All dependents are orphaned.
+    let owner = f.create_owner("owner", DEPENDENTS).await;
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    let took = measure_until(&f, async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+    assert!(took <= Duration::from_secs(40), "{took:?}");
+    let writes = (
+        f.api.count("PATCH configmaps"),
+        f.api.count("PATCH secrets"),
+        f.api.writes(),
+    );
+    assert_eq!(writes, (DEPENDENTS, 1, DEPENDENTS + 1));
+    f.api.reset();
+    // A dependent with another owner blocks a foreground deletion until it is patched.
+    let [blocked, solid] = [
+        f.create(&SECRETS, "blocked", &[]).await,
+        f.create(&SECRETS, "solid", &[]).await,
+    ];
+    f.create(&PODS, "dependent-0", &[blocking(&blocked), reference(&solid)])
+        .await;
+    f.settle().await;
+    f.delete(&SECRETS, &blocked, Propagation::Foreground).await;
+    let took = measure_until(&f, async |f| f.get(&SECRETS, "blocked").await.is_none()).await;
+    assert!(took <= Duration::from_secs(25), "{took:?}");
+    let writes = (
+        f.api.count("PATCH pods"),
+        f.api.count("PATCH secrets"),
+        f.api.writes(),
+    );
+    assert_eq!(writes, (1, 1, 2));
+    assert_eq!((f.left(&PODS).await, f.left(&MAPS).await), (1, DEPENDENTS));
 }

@@ -22,8 +22,9 @@ async fn unconditional_write_has_a_short_deadline() {
     let patch = |patch: Value| Patch::merge(&patch);
     let free = patch(json!({"data": {"a": "b"}}));
     let locked = patch(json!({"metadata": {"resourceVersion": "7"}}));
+    let removal = patch(json!({"metadata": {"uid": "u"}})).may_be_late();
     let delete = Delete::of(Uid::from("u"));
-    for _ in 0..4 {
+    for _ in 0..5 {
         f.server.answer(Effect::Hang);
     }
     let mut took = Vec::new();
@@ -43,6 +44,10 @@ async fn unconditional_write_has_a_short_deadline() {
         .await
         .expect_err("no response"));
     lap(&client
+        .patch::<Value>(&MAPS, &key(), removal)
+        .await
+        .expect_err("no response"));
+    lap(&client
         .delete(&MAPS, &key(), &delete)
         .await
         .expect_err("no response"));
@@ -56,6 +61,7 @@ async fn unconditional_write_has_a_short_deadline() {
         [
             UNCONDITIONAL_WRITE_TIMEOUT,
             CONDITIONAL_WRITE_TIMEOUT,
+            CONDITIONAL_WRITE_TIMEOUT,
             UNCONDITIONAL_WRITE_TIMEOUT,
             CONDITIONAL_WRITE_TIMEOUT
         ]
@@ -68,7 +74,13 @@ async fn unconditional_write_has_a_short_deadline() {
         .collect();
     assert_eq!(
         timeouts,
-        ["timeout=3s", "timeout=30s", "timeout=3s", "timeout=30s"]
+        [
+            "timeout=3s",
+            "timeout=30s",
+            "timeout=30s",
+            "timeout=3s",
+            "timeout=30s"
+        ]
     );
 }
 
