@@ -13,13 +13,11 @@ use steersman_manager::revived;
 
 use super::act::{self, Outcome};
 use super::breaker::{Scope, is_unanswered};
-use super::graph::{Action, Decision, Lookup, Proof};
+use super::graph::{Action, Decision, LOOKUPS_PER_PASS, Lookup, Proof};
 use super::lookup;
 use super::queues::{DeleteItem, Next};
 use super::term::GcTerm;
 
-/// The maximum number of owners that are read in one pass.
-const LOOKUPS_PER_PASS: usize = 16;
 /// The wait before an object with an owner of an unknown kind is evaluated again, for its other owners: a new kind is an event.
 /// Not a backoff, because it costs no request.
 const UNRESOLVED_WAIT: Duration = Duration::from_mins(1);
@@ -57,18 +55,17 @@ pub(super) async fn process(term: Arc<GcTerm>, item: DeleteItem, slot: Slot) -> 
         return Ok(Next::Done);
     }
     let decision = match evaluate() {
-        Decision::LookUp(lookups) => {
-            let lookups = first(&lookups);
+        Decision::LookUp(all) => {
+            let lookups = first(&all);
             if !lookup::read(&term, lookups, &client, &item, &slot).await? {
                 return Ok(Next::Parked);
             }
             let decision = evaluate();
-            let is_absent = |it: &Lookup| term.read(|graph| graph.is_absent(&it.identity));
-            if matches!(decision, Decision::LookUp(_)) && lookups.iter().any(is_absent) {
-                // Without a backoff: a failure of the watch, which disregards these proofs, could occur before the last owner is read.
-                return Ok(Next::After(Duration::ZERO));
+            match &decision {
+                // Without a backoff: an expiry, or a failure of the watch, could invalidate these answers before the last owner is read.
+                Decision::LookUp(rest) if rest.len() < all.len() => return Ok(Next::After(Duration::ZERO)),
+                _ => decision,
             }
-            decision
         }
         decision => decision,
     };

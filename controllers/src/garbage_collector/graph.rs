@@ -41,6 +41,8 @@ use super::kinds::{Kind, Kinds};
 pub const FRESH: Duration = Duration::from_secs(1);
 /// The maximum age of a live read that shows an owner in foreground deletion, from when the request was sent.
 pub const FRESH_MAX: Duration = Duration::from_secs(10);
+/// The maximum number of owners that are read in one pass.
+pub const LOOKUPS_PER_PASS: usize = 16;
 /// The time that decisions wait for a kind that does not sync.
 pub const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 /// The finalizer of an object in foreground deletion.
@@ -113,6 +115,15 @@ pub enum Decision {
     Poll,
     /// Send this write.
     Act(Action),
+}
+
+/// The answer to a live read of an owner.
+#[derive(Clone, Debug)]
+struct Answer {
+    live: LiveState,
+    sent: Instant,
+    /// From when the request was sent.
+    valid: Duration,
 }
 
 /// A live read of an owner.
@@ -206,8 +217,8 @@ pub struct Graph {
     failed: BTreeMap<Resource, u64>,
     /// The number of proofs of absence at the last restore of the storage.
     proofs_at_restore: u64,
-    /// Live reads of owners, and the end of their validity.
-    answers: BTreeMap<Identity, (LiveState, Instant)>,
+    /// Live reads of owners, for [`FRESH_MAX`] or their validity, the longer of them.
+    answers: BTreeMap<Identity, Answer>,
     /// The latency of the last GET of an owner, by resource.
     latencies: BTreeMap<Resource, Duration>,
     orphaned_owners: OrphanedOwners,

@@ -13,8 +13,8 @@ use steersman_manager::revived;
 use tokio::time::Instant;
 
 use super::{
-    Action, Decision, FOREGROUND, FRESH, Graph, Identity, LiveState, Lookup, Node, ORPHAN, Operation,
-    OwnerState, Reason, WorkItem,
+    Action, Answer, Decision, FOREGROUND, FRESH, FRESH_MAX, Graph, Identity, LOOKUPS_PER_PASS, LiveState,
+    Lookup, Node, ORPHAN, Operation, OwnerState, Reason, WorkItem,
 };
 
 /// The effect of one reference on the object that has it.
@@ -64,7 +64,7 @@ impl Graph {
         if !self.virtual_owners.contains_key(identity) {
             return Decision::Nothing;
         }
-        match self.virtual_ownership(identity, now) {
+        match self.virtual_ownership(identity, 1, now) {
             Ownership::Unresolvable(identity) => Decision::Unresolvable(identity),
             Ownership::Later(rest) => Decision::Later(rest),
             Ownership::LookUp(lookup) => Decision::LookUp(vec![lookup]),
@@ -222,7 +222,7 @@ impl Graph {
                 return Ownership::Solid;
             }
             let identity = known.identity(owner);
-            return match self.answer(&identity, now) {
+            return match self.answer(&identity, node.owners.len(), now) {
                 Some(LiveState::Waiting) => Ownership::dangling(identity, OwnerState::Waiting),
                 Some(LiveState::Solid) => Ownership::SolidLive,
                 None => Ownership::LookUp(Lookup {
@@ -234,12 +234,12 @@ impl Graph {
         let doubted = doubted.max(self.disregarded_proofs(&identity));
         match self.tombstones.proof(&identity, doubted) {
             Some(proof) => Ownership::dangling(identity, OwnerState::Absent(proof.clone())),
-            None => self.virtual_ownership(&identity, now),
+            None => self.virtual_ownership(&identity, node.owners.len(), now),
         }
     }
 
-    /// The effect of a reference to a virtual owner.
-    fn virtual_ownership(&self, identity: &Identity, now: Instant) -> Ownership {
+    /// The effect of a reference to a virtual owner, on an object with this number of owners.
+    fn virtual_ownership(&self, identity: &Identity, owners: usize, now: Instant) -> Ownership {
         let kind = self.kinds.resolve(&identity.api_version, &identity.kind);
         // A GET without a name would list the collection.
         let Some(kind) = kind.filter(|_| !identity.name.is_empty()) else {
@@ -248,7 +248,7 @@ impl Graph {
         if let Some(rest) = self.sync_wait(&kind.resource, now) {
             return Ownership::Later(rest);
         }
-        match self.answer(identity, now) {
+        match self.answer(identity, owners, now) {
             Some(LiveState::Waiting) => Ownership::dangling(identity.clone(), OwnerState::Waiting),
             Some(LiveState::Solid) => Ownership::Solid,
             None => Ownership::LookUp(Lookup {
@@ -258,9 +258,16 @@ impl Graph {
         }
     }
 
-    fn answer(&self, identity: &Identity, now: Instant) -> Option<LiveState> {
-        let (live, until) = self.answers.get(identity)?;
-        (now <= *until).then_some(*live)
+    /// The live state of an owner of an object with this number of owners, if it was read lately.
+    fn answer(&self, identity: &Identity, owners: usize, now: Instant) -> Option<LiveState> {
+        let Answer { live, sent, valid } = self.answers.get(identity)?;
+        let in_one_pass = owners <= LOOKUPS_PER_PASS;
+        let valid = if in_one_pass {
+            *valid
+        } else {
+            FRESH_MAX.max(*valid)
+        };
+        (now <= *sent + valid).then_some(*live)
     }
 
     /// Two foreground deletions that block each other would deadlock: the dependent stops blocking. None without a cycle.

@@ -7,7 +7,7 @@ use steersman_manager::revived;
 use tokio::time::Instant;
 
 use super::super::kinds::Kind;
-use super::{Effects, FRESH, FRESH_MAX, Graph, Identity, LiveState, Lookup, Node, Proof};
+use super::{Answer, Effects, FRESH, FRESH_MAX, Graph, Identity, LiveState, Lookup, Node, Proof};
 
 impl Graph {
     /// A cache shows an object. A state older than the known one is ignored, and so is a kind that is not collected, because its
@@ -98,13 +98,6 @@ impl Graph {
         (self.disregarded_proofs(identity) <= sent).then(|| self.absent(identity, proof))
     }
 
-    /// Returns whether an owner is proven absent.
-    #[must_use]
-    pub fn is_absent(&self, identity: &Identity) -> bool {
-        let disregarded = self.disregarded_proofs(identity);
-        self.tombstones.proof(identity, disregarded).is_some()
-    }
-
     /// An owner is proven absent.
     pub fn absent(&mut self, identity: &Identity, proof: Proof) -> Effects {
         let mut effects = Effects::default();
@@ -135,7 +128,8 @@ impl Graph {
     ///
     /// A stale `Solid` only delays a deletion: it is valid for [`FRESH`] after it arrived. A stale `Waiting` could delete the
     /// dependents of an owner that orphans them since: it is valid for [`FRESH`] after it was *sent*, plus the lower of the
-    /// latencies of this GET and the one before it, up to [`FRESH_MAX`] in total.
+    /// latencies of this GET and the one before it, up to [`FRESH_MAX`] in total. For an object whose owners are not read in
+    /// one pass, it is valid for [`FRESH_MAX`]: they may never all be read within a shorter time.
     pub fn record_live_state(
         &mut self,
         lookup: &Lookup,
@@ -151,10 +145,12 @@ impl Graph {
             LiveState::Solid => took + FRESH,
             LiveState::Waiting => FRESH_MAX.min(took.min(before.unwrap_or_default()) + FRESH),
         };
-        self.answers.retain(|_, (_, until)| *until >= arrived);
+        self.answers
+            .retain(|_, it| it.sent + it.valid.max(FRESH_MAX) >= arrived);
         let mut effects = Effects::default();
         if self.tombstones.proof(identity, proofs).is_none() {
-            self.answers.insert(identity.clone(), (live, sent + valid));
+            let answer = Answer { live, sent, valid };
+            self.answers.insert(identity.clone(), answer);
             if let Some(dependents) = self.tombstones.remove(identity) {
                 self.make_virtual(identity.clone(), dependents, &mut effects);
             }

@@ -177,3 +177,35 @@ async fn writes_that_take_ten_seconds_are_not_repeated() {
     assert_eq!(writes, (1, 1, 2));
     assert_eq!((f.left(&PODS).await, f.left(&MAPS).await), (1, DEPENDENTS));
 }
+
+/// The owners of one object need several passes, which follow each other at once, also if the backoff of the object is long.
+#[tokio::test(start_paused = true)]
+async fn object_with_many_foreground_owners_is_deleted_after_an_outage_of_reads() {
+    const OWNERS: usize = 100;
+    let f = fixture().await;
+    let mut owners = Vec::new();
+    for n in 0..OWNERS {
+        owners.push(f.create(&SECRETS, &format!("owner-{n}"), &[]).await);
+    }
+    let references: Vec<Value> = owners.iter().map(blocking).collect();
+    f.create(&MAPS, "dependent-0", &references).await;
+    f.settle().await;
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "GET secrets" if it.by_controller => status_reply(500, json!({"reason": "InternalError"})),
+        _ => Effect::Pass,
+    });
+    for owner in &owners {
+        f.delete(&SECRETS, owner, Propagation::Foreground).await;
+    }
+    f.sleep(HOUR).await;
+    assert_eq!(f.left(&MAPS).await, 1);
+    slow_gets(&f, Duration::from_millis(400));
+    f.api.reset();
+    // The backoff, and the reads.
+    f.sleep(Duration::from_secs(70)).await;
+    assert_eq!((f.left(&MAPS).await, f.list(&SECRETS).await.len()), (0, 0));
+    assert_eq!(
+        (f.api.count("GET secrets"), f.api.count("DELETE configmaps")),
+        (OWNERS, 1)
+    );
+}

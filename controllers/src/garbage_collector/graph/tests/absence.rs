@@ -252,7 +252,7 @@ fn expired_answers_are_dropped() {
         case.answer(&object(&SET, &format!("set-{n}")), LiveState::Solid);
         case.advance(FRESH / 4);
     }
-    assert_eq!(case.graph.answers.len(), 5, "those of the last second");
+    assert_eq!(case.graph.answers.len(), 41, "those of the last ten seconds");
 }
 
 #[test]

@@ -40,6 +40,27 @@ fn foreground_answer_is_valid_for_a_second() {
 }
 
 #[test]
+fn answers_about_owners_that_need_several_passes_are_valid_for_ten_seconds() {
+    let owner = |n: usize| object(&SET, &format!("set-{n}")).deleting(&[FOREGROUND]);
+    let sets: Vec<_> = (0..=LOOKUPS_PER_PASS).map(owner).collect();
+    let references: Vec<_> = sets.iter().map(Object::blocking).collect();
+    let pod = object(&POD, "pod").refers(&references);
+    let all: Vec<_> = sets.iter().chain([&pod]).collect();
+    let mut case = Fixture::with(&all);
+    for set in &sets {
+        case.answer(set, LiveState::Waiting);
+    }
+    case.advance(FRESH_MAX);
+    assert_eq!(case.operation(&pod), Operation::Delete(Propagation::Background));
+    case.advance(Duration::from_millis(1));
+    let rest = case.evaluate(&pod);
+    assert!(
+        matches!(&rest, Decision::LookUp(rest) if rest.len() == sets.len()),
+        "{rest:?}"
+    );
+}
+
+#[test]
 fn flags_follow_the_latest_state() {
     let set = object(&SET, "set").deleting(&[FOREGROUND]);
     let pod = object(&POD, "pod").refers(&[set.blocking()]);
