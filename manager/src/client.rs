@@ -44,6 +44,7 @@
 
 mod api;
 mod error;
+mod exec_plugin;
 mod fence;
 mod kube_client;
 mod merge_patch;

@@ -7,6 +7,7 @@ use http::header;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::client::{AuthError, Body};
 
+use super::exec_plugin::PluginError;
 use super::fence::FenceClosed;
 use super::{ClientError, Status};
 
@@ -74,7 +75,8 @@ pub(super) fn failed(error: &kube::Error, request_line: &str) -> ClientError {
         let transport = source.downcast_ref::<hyper_util::client::legacy::Error>();
         return ClientError::Connection {
             request_line,
-            connected: !transport.is_some_and(hyper_util::client::legacy::Error::is_connect),
+            connected: !source.is::<PluginError>()
+                && !transport.is_some_and(hyper_util::client::legacy::Error::is_connect),
             reason: error_chain(&**source),
         };
     }

@@ -17,6 +17,7 @@ use tokio::task::JoinError;
 use tower_layer::Layer as _;
 use tower_service::Service;
 
+use super::exec_plugin::{ExecPlugin, PluginError};
 use super::fence::{FenceClosed, FenceClosedInFlight};
 use super::metrics::Metrics;
 use super::response::error_chain;
@@ -42,6 +43,7 @@ pub struct Transport {
     agent: Arc<str>,
     /// Starts the traces of watch events.
     pub(super) tracer: Tracer,
+    plugin: Option<ExecPlugin>,
 }
 
 /// The error of building a transport.
@@ -88,10 +90,11 @@ impl Transport {
             writes: WriteTracker::new(clock.clone()),
             agent: agent.into(),
             tracer: Tracer::default(),
+            plugin: None,
         })
     }
 
-    /// Returns a transport over the network. It connects with the first request.
+    /// Returns a transport over the network. It connects, and runs an exec credential plugin, with the first request.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -102,8 +105,10 @@ impl Transport {
         registry: &Registry,
     ) -> Result<Self, ConnectError> {
         let metrics = Metrics::register(&host(config), registry)?;
+        let plugin = ExecPlugin::of(config, clock, authenticated);
         Ok(Self {
-            kube: socket(config)?,
+            kube: socket(config, plugin.as_ref())?,
+            plugin,
             clock: clock.clone(),
             metrics: Arc::new(metrics),
             writes: WriteTracker::new(clock.clone()),
@@ -117,24 +122,44 @@ impl Transport {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn reconnect(&self, config: &kube::Config) -> Result<Self, ConnectError> {
+        let plugin = ExecPlugin::of(config, &self.clock, authenticated);
         Ok(Self {
-            kube: socket(config)?,
+            kube: socket(config, plugin.as_ref())?,
+            plugin,
             ..self.clone()
         })
     }
 
-    /// [`Transport::reconnect`] on the runtime of `tasks`, which then drives the connections. Does not block.
+    /// Runs the exec credential plugin, if there is one, to report its failure before the first request.
+    pub async fn authenticate(&self) -> Result<(), ConnectError> {
+        let Some(plugin) = &self.plugin else {
+            return Ok(());
+        };
+        let failed = |error: PluginError| ConnectError::Config {
+            server: host(plugin.config()),
+            reason: error.to_string(),
+        };
+        plugin.authenticate().await.map_err(failed)
+    }
+
+    /// [`Transport::reconnect`] on the runtime of `tasks`, which then drives the connections, and
+    /// [`Transport::authenticate`]. Does not block.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     pub async fn reconnect_on(&self, tasks: &Tasks, config: kube::Config) -> Result<Self, ConnectError> {
-        let server = host(&config);
-        let transport = self.clone();
-        // Connecting may run an exec credential plugin and block.
-        let connect = async { tokio::task::spawn_blocking(move || transport.reconnect(&config)).await };
+        let (server, transport) = (host(&config), self.clone());
         let failed = |error: JoinError| ConnectError::Config {
             server,
             reason: error.to_string(),
+        };
+        let connect = async {
+            // Connecting reads files, may run the command of an auth provider, and blocks.
+            let connected = tokio::task::spawn_blocking(move || transport.reconnect(&config)).await?;
+            Ok(match connected {
+                Ok(transport) => transport.authenticate().await.map(|()| transport),
+                Err(error) => Err(error),
+            })
         };
         tasks.spawn(connect).await.flatten().map_err(failed)?
     }
@@ -195,18 +220,27 @@ fn host(config: &kube::Config) -> String {
     host.to_owned()
 }
 
+/// Builds a client with the credentials of a configuration or of its plugin.
+fn socket(config: &kube::Config, plugin: Option<&ExecPlugin>) -> Result<kube::Client, ConnectError> {
+    match plugin {
+        Some(plugin) => Ok(kube::Client::new(
+            plugin.clone(),
+            config.default_namespace.clone(),
+        )),
+        None => authenticated(config).map_err(|reason| ConnectError::Config {
+            server: host(config),
+            reason,
+        }),
+    }
+}
+
 /// Builds kube's client without its retries, its tracing, which may log sensitive data, and its read timeout, which ends
 /// idle watches. Callers set deadlines.
-fn socket(config: &kube::Config) -> Result<kube::Client, ConnectError> {
-    let refused = |reason: String| ConnectError::Config {
-        server: host(config),
-        reason,
-    };
-    let failed = |error: kube::Error| refused(error_chain(&error));
+fn authenticated(config: &kube::Config) -> Result<kube::Client, String> {
+    let failed = |error: kube::Error| error_chain(&error);
     if config.proxy_url.is_some() {
         // The URL may contain a password.
-        let reason = "proxies are not supported, remove the proxy URL from the configuration";
-        return Err(refused(reason.to_owned()));
+        return Err("proxies are not supported, remove the proxy URL from the configuration".to_owned());
     }
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);

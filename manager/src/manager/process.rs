@@ -66,13 +66,14 @@ impl Process {
         #[cfg(feature = "serve")]
         let auth_info = config.auth_info.clone();
         let (agent, clock, registry) = (agent.to_owned(), env.clock.clone(), registry.clone());
-        // Connecting may run an exec credential plugin and block.
+        // Connecting reads files, may run the command of an auth provider, and blocks.
         let connect = tokio::task::spawn_blocking(move || {
             let transport = Transport::connect(&config, &agent, &clock, &registry)?;
             let service_accounts = transport.without_credentials(&config)?;
             Ok::<_, RunError>((transport, service_accounts, config))
         });
         let (transport, service_accounts, config) = connect.await.map_err(io::Error::other)??;
+        transport.authenticate().await?;
         Ok(Self {
             control_transport: transport.reconnect_on(&control_env.tasks, config).await?,
             env: env.clone(),

@@ -2,6 +2,7 @@
 
 mod connection;
 mod errors;
+mod exec_plugin;
 mod fence;
 mod fence_in_flight;
 mod metadata;
