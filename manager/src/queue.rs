@@ -11,6 +11,7 @@
 //! Beyond client-go:
 //!
 //! - A failure counts once per backoff window (kubernetes#132805).
+//! - An item whose request the API server postpones is held for the Retry-After ([`Queue::add_rate_limited_after`]).
 //! - Items can have a low [`Priority`] that is never starved (see [`LOW_PRIORITY_INTERVAL`]).
 //! - Within a priority the queue is fair: namespaces take turns ([`Item::namespace`]). While items of `m` namespaces are
 //!   queued, the first item of a namespace is among the next `m` of its priority, however many items another namespace
@@ -72,9 +73,9 @@ use tokio::time::Instant;
 
 use self::metrics::Series;
 use self::rate_limiter::Backoffs;
-use self::shared::{Measured, Retried, Shared, State, enqueue_due, lock};
+use self::shared::{Measured, Shared, State, enqueue_due, lock};
 use self::state_machine::Next;
-use crate::env::Env;
+use crate::env::{Env, later};
 use crate::sync::Mutex;
 
 /// Errors while a queue is built.
@@ -196,18 +197,14 @@ impl<K: Item> Queue<K> {
     /// priority.
     pub fn add_with_priority(&self, item: K, priority: Priority) {
         let now = self.0.clock.now();
-        if self.0.lock(|state| state.add(item, priority, now)) {
-            self.0.ready.notify_one();
-        }
+        self.0.wake(self.0.lock(|state| state.add(item, priority, now)));
     }
 
     /// [`Queue::add`], but before the other items of its namespace: for an item that was handed out in its turn and had to wait for
     /// an answer. Namespaces still take turns. An item that is queued already keeps its position.
     pub fn add_first(&self, item: K) {
         let now = self.0.clock.now();
-        if self.0.lock(|state| state.add_first(item, now)) {
-            self.0.ready.notify_one();
-        }
+        self.0.wake(self.0.lock(|state| state.add_first(item, now)));
     }
 
     /// Queues an item after `delay`. An item that is processing keeps its priority; others get the normal one.
@@ -221,9 +218,19 @@ impl<K: Item> Queue<K> {
         self.retry(item, Backoffs::when);
     }
 
-    /// [`Queue::add_rate_limited`], but not before `least` has passed.
+    /// [`Queue::add_rate_limited`], but not before `least` has passed, not even by another add: for an item whose request the
+    /// API server postpones.
     pub fn add_rate_limited_after(&self, item: K, least: Duration) {
-        self.retry(item, |retries, item, now| retries.when(item, now).max(least));
+        let now = self.0.clock.now();
+        let wake = self.0.lock(|state| {
+            let delay = state.backoffs.when(&item, now).max(least);
+            let wake = state.retry(item.clone(), delay, now);
+            if least.is_zero() {
+                return wake;
+            }
+            wake.max(state.hold(&item, later(now, least)))
+        });
+        self.0.wake(wake);
     }
 
     /// Resets the backoff of an item that has succeeded or is given up. It does not remove the item from the queue, and
@@ -331,16 +338,12 @@ impl<K: Item> Queue<K> {
     /// Adds after the delay that `delay` computes.
     fn retry(&self, item: K, delay: impl FnOnce(&mut Backoffs<K>, &K, Instant) -> Duration) {
         let now = self.0.clock.now();
-        let retried = self.0.lock(|state| {
+        let wake = self.0.lock(|state| {
             // As in client-go, the limiter is charged even if the queue is shut down.
             let delay = delay(&mut state.backoffs, &item, now);
             state.retry(item, delay, now)
         });
-        match retried {
-            Retried::Unchanged => {}
-            Retried::Queued => self.0.ready.notify_one(),
-            Retried::FirstDueChanged => self.0.due.notify_one(),
-        }
+        self.0.wake(wake);
     }
 }
 

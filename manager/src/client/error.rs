@@ -85,7 +85,8 @@ pub enum ErrorClass {
     AlreadyExists,
     /// The credentials are missing, invalid or not sufficient.
     Forbidden,
-    /// The API server requests fewer requests.
+    /// The API server requests that the same request is sent again later: 408, 429, or a server error with Retry-After. See
+    /// [`ClientError::is_throttled`].
     Throttled,
     /// The API server rejects the object or the request. A retry of the same request fails, too.
     Invalid,
@@ -159,6 +160,9 @@ impl ClientError {
     /// Returns the class of the error.
     #[must_use]
     pub fn class(&self) -> ErrorClass {
+        if self.code() >= Some(500) && self.retry_after().is_some() {
+            return ErrorClass::Throttled;
+        }
         match self {
             Self::Status { status, .. } => match (status.code, status.reason.as_str()) {
                 (404, "NotFound") if !status.details.name.is_empty() => ErrorClass::NotFound,
@@ -200,6 +204,14 @@ impl ClientError {
         self.code() == Some(410)
     }
 
+    /// Returns true if the request is to be sent again later, as client-go does by itself: no event and no condition reports it,
+    /// and the object is not reconciled before [`retry_after`](Self::retry_after). A server error still leaves the outcome of
+    /// a write [unknown](Self::is_unknown_outcome).
+    #[must_use]
+    pub fn is_throttled(&self) -> bool {
+        self.class() == ErrorClass::Throttled
+    }
+
     /// Returns the delay before a retry that the server requested, or until the next attempt to obtain a token.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
@@ -235,7 +247,7 @@ fn class_of(code: u16) -> ErrorClass {
         404 => ErrorClass::NotServed,
         409 => ErrorClass::Conflict,
         410 => ErrorClass::Gone,
-        429 => ErrorClass::Throttled,
+        408 | 429 => ErrorClass::Throttled,
         // A redirect or an informational response is not from the API.
         100..=399 | 500.. => ErrorClass::Unavailable,
         _ => ErrorClass::Invalid,
@@ -298,8 +310,22 @@ mod tests {
                 r#"{"code":503,"reason":"ServiceUnavailable"}"#,
                 Class::Unavailable,
             ),
+            (r#"{"code":408}"#, Class::Throttled),
         ] {
             assert_eq!(status(json).class(), class, "{json}");
+        }
+        for (code, class) in [
+            (500, Class::Throttled),
+            (503, Class::Throttled),
+            (409, Class::Conflict),
+        ] {
+            let postponed = ClientError::Unexplained {
+                request_line: String::new(),
+                code,
+                retry_after: Some(Duration::from_secs(1)),
+            };
+            assert_eq!(postponed.class(), class, "{code} with Retry-After");
+            assert_eq!(postponed.is_unknown_outcome(), code >= 500, "{code}");
         }
         let timeout = ClientError::Timeout {
             request_line: String::new(),

@@ -20,6 +20,8 @@ const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
 const MAX_ATTEMPTS: u32 = 12;
 /// The delay between attempts. The first one is a random part of it, so that clients do not retry in lockstep.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
+/// The longest Retry-After that is honoured: other events wait meanwhile.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 
 #[derive(Debug)]
 pub(super) enum Message {
@@ -119,14 +121,13 @@ impl Writer {
                 Outcome::Written => return Ok(()),
                 Outcome::Drop(why) => why,
                 Outcome::Retry if attempts == MAX_ATTEMPTS => DropReason::Unreachable,
-                Outcome::Retry if attempts == 1 => {
-                    self.clock
-                        .sleep(self.rng.between(Duration::ZERO, RETRY_DELAY))
-                        .await;
-                    continue;
-                }
                 Outcome::Retry => {
-                    self.clock.sleep(RETRY_DELAY).await;
+                    let delay = match attempts {
+                        1 => self.rng.between(Duration::ZERO, RETRY_DELAY),
+                        _ => RETRY_DELAY,
+                    };
+                    let least = error.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX);
+                    self.clock.sleep(delay.max(least)).await;
                     continue;
                 }
             };
@@ -155,7 +156,7 @@ fn classify(error: &ClientError) -> Outcome {
         ClientError::Decode { .. } | ClientError::TooLarge { .. } => Outcome::Written,
         _ if error.is_already_exists() => Outcome::Written,
         // Overloaded, or a proxy without a backend: the request was not handled.
-        _ if error.code() == Some(429) => Outcome::Retry,
+        _ if error.is_throttled() => Outcome::Retry,
         // The token of the service account has expired or its key was rotated: the next attempt has another one.
         _ if error.code() == Some(401) => Outcome::Retry,
         ClientError::Unexplained { code: 500.., .. } => Outcome::Retry,

@@ -19,6 +19,8 @@ struct Entry {
     /// The key in `order`.
     slot: (Instant, u64),
     priority: Priority,
+    /// See [`DelayQueue::hold`].
+    held_until: Option<Instant>,
 }
 
 impl<K: Clone + Ord> DelayQueue<K> {
@@ -35,8 +37,9 @@ impl<K: Clone + Ord> DelayQueue<K> {
         let slot = (due, self.arrivals);
         self.arrivals += 1;
         if let Some(entry) = self.entries.get_mut(&item) {
+            let slot = (entry.held_until.map_or(due, |until| due.max(until)), slot.1);
             entry.priority = entry.priority.max(priority);
-            if due < entry.slot.0 {
+            if slot.0 < entry.slot.0 {
                 self.order.remove(&entry.slot);
                 entry.slot = slot;
                 self.order.insert(slot, item);
@@ -44,7 +47,32 @@ impl<K: Clone + Ord> DelayQueue<K> {
             return;
         }
         self.order.insert(slot, item.clone());
-        self.entries.insert(item, Entry { slot, priority });
+        let held_until = None;
+        let entry = Entry {
+            slot,
+            priority,
+            held_until,
+        };
+        self.entries.insert(item, entry);
+    }
+
+    /// Holds a delayed item: it is due at `until` at the earliest.
+    pub(super) fn hold(&mut self, item: &K, until: Instant) {
+        let Some(entry) = self.entries.get_mut(item) else {
+            return;
+        };
+        entry.held_until = Some(until);
+        if entry.slot.0 < until {
+            self.order.remove(&entry.slot);
+            entry.slot.0 = until;
+            self.order.insert(entry.slot, item.clone());
+        }
+    }
+
+    /// Reports whether an item is held at `now`.
+    pub(super) fn is_held(&self, item: &K, now: Instant) -> bool {
+        let held_until = self.entries.get(item).and_then(|it| it.held_until);
+        held_until.is_some_and(|until| until > now)
     }
 
     /// Removes the next due item.

@@ -50,14 +50,13 @@ pub(super) struct State<K> {
     pub(super) drain: bool,
 }
 
-/// The result of a delayed add.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Retried {
-    Unchanged,
-    /// A worker must be woken.
-    Queued,
-    /// `enqueue_due` must be woken.
-    FirstDueChanged,
+/// The task that an add must wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wake {
+    None,
+    Worker,
+    /// `enqueue_due`: the first due time has changed.
+    Timer,
 }
 
 /// The next time at which a delayed item may be due.
@@ -81,6 +80,14 @@ impl<K: Item> Shared<K> {
 
     pub(super) fn lock<T>(&self, with: impl FnOnce(&mut State<K>) -> T) -> T {
         lock(&self.state, with)
+    }
+
+    pub(super) fn wake(&self, wake: Wake) {
+        match wake {
+            Wake::None => {}
+            Wake::Worker => self.ready.notify_one(),
+            Wake::Timer => self.due.notify_one(),
+        }
     }
 
     pub(super) fn next(&self) -> Next<K> {
@@ -111,7 +118,7 @@ impl<K: Item> Shared<K> {
         let mut queued = 0;
         let rest = self.lock(|state| {
             while let Some((item, priority)) = state.delay.pop(now) {
-                queued += usize::from(state.add(item, priority, now));
+                queued += usize::from(state.add(item, priority, now) == Wake::Worker);
             }
             match state.delay.first_due() {
                 _ if state.items.is_shutting_down() => NextWake::Never,
@@ -146,48 +153,66 @@ impl<K: Item> State<K> {
         }))
     }
 
-    /// Returns whether a worker must be woken.
-    pub(super) fn add(&mut self, item: K, priority: Priority, now: Instant) -> bool {
+    /// Adds `item` now, or when it is no longer [held](Self::hold).
+    pub(super) fn add(&mut self, item: K, priority: Priority, now: Instant) -> Wake {
+        if self.delay.is_held(&item, now) {
+            return self.delay(item, now, priority);
+        }
         let added = self.items.add(item, priority, now);
         self.count_added(added)
     }
 
     /// [`State::add`] before the other items of its namespace.
-    pub(super) fn add_first(&mut self, item: K, now: Instant) -> bool {
+    pub(super) fn add_first(&mut self, item: K, now: Instant) -> Wake {
+        if self.delay.is_held(&item, now) {
+            return self.delay(item, now, Priority::Normal);
+        }
         let added = self.items.add_first(item, now);
         self.count_added(added)
     }
 
-    fn count_added(&self, added: Added) -> bool {
+    fn count_added(&self, added: Added) -> Wake {
         if let (Added::WhileProcessing | Added::Queued, Some(meter)) = (added, &self.meter) {
             meter.added();
         }
-        added == Added::Queued
+        if added == Added::Queued {
+            Wake::Worker
+        } else {
+            Wake::None
+        }
+    }
+
+    /// Holds an item that [`State::retry`] has delayed: no add queues it before `until`, not even an earlier one of this run.
+    pub(super) fn hold(&mut self, item: &K, until: Instant) -> Wake {
+        self.delay.hold(item, until);
+        match self.items.withdraw(item) {
+            Some(priority) => self.delay(item.clone(), until, priority),
+            None => Wake::None,
+        }
     }
 
     /// Adds `item` after `delay`.
-    pub(super) fn retry(&mut self, item: K, delay: Duration, now: Instant) -> Retried {
+    pub(super) fn retry(&mut self, item: K, delay: Duration, now: Instant) -> Wake {
         if self.items.is_shutting_down() {
-            return Retried::Unchanged;
+            return Wake::None;
         }
         if let Some(meter) = &self.meter {
             meter.retried();
         }
         let priority = self.items.processing_priority(&item).unwrap_or(Priority::Normal);
         if delay.is_zero() {
-            let queued = self.add(item, priority, now);
-            return if queued {
-                Retried::Queued
-            } else {
-                Retried::Unchanged
-            };
+            return self.add(item, priority, now);
         }
+        self.delay(item, later(now, delay), priority)
+    }
+
+    fn delay(&mut self, item: K, due: Instant, priority: Priority) -> Wake {
         let first = self.delay.first_due();
-        self.delay.push(item, later(now, delay), priority);
+        self.delay.push(item, due, priority);
         if self.delay.first_due() == first {
-            Retried::Unchanged
+            Wake::None
         } else {
-            Retried::FirstDueChanged
+            Wake::Timer
         }
     }
 

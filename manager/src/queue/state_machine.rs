@@ -216,6 +216,15 @@ impl<K: Item> StateMachine<K> {
         })
     }
 
+    /// Takes back the add of an item that is processing. Returns its priority; none if it was not added.
+    pub(super) fn withdraw(&mut self, item: &K) -> Option<Priority> {
+        let state = self.items.get_mut(item)?;
+        state.processing?;
+        let dirty = state.dirty.take()?;
+        self.dirty -= 1;
+        Some(dirty.priority)
+    }
+
     /// Returns the priority of a processing item, which its retry keeps.
     pub(super) fn processing_priority(&self, item: &K) -> Option<Priority> {
         self.items

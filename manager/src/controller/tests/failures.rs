@@ -164,6 +164,27 @@ async fn retry_waits_for_retry_after_and_the_backoff() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn event_does_not_shorten_retry_after() {
+    let test = Fixture::new();
+    test.pods.add("a");
+    let journal = Journal::new();
+    let log = journal.clone();
+    let _running = test.start(move |context, key| {
+        let log = log.clone();
+        async move {
+            log.write(&context, "");
+            context.client.get::<MetaObject>(&PODS, &key).await?;
+            Ok(Action::Done)
+        }
+    });
+    for _ in 0..50 {
+        test.pods.update("a");
+        test.sleep(ms(100)).await;
+    }
+    assert_eq!(journal.times(), [0, 2000, 4000]);
+}
+
 /// An error of a reconciler that wraps one of the client.
 #[derive(Debug)]
 struct Wrapped(ClientError);

@@ -172,3 +172,44 @@ async fn rate_limited_add_respects_a_minimum_delay() {
     fixture.sleep(1).await;
     assert_eq!(fixture.try_get(), Some(Some(1)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn item_is_held_for_its_minimum_delay() {
+    let fixture = fixture();
+    fixture.queue.add_after(1, ms(500));
+    fixture.queue.add(1);
+    assert_eq!(fixture.try_get(), Some(Some(1)));
+    // Adds before, during and after the run.
+    fixture.queue.add(1);
+    fixture.queue.add_rate_limited_after(1, ms(1000));
+    fixture.queue.add(1);
+    fixture.queue.done(&1);
+    fixture.queue.add(1);
+    fixture.queue.add_first(1);
+    fixture.queue.add_after(1, ms(1));
+    fixture.sleep(999).await;
+    assert_eq!(fixture.try_get(), None);
+    fixture.sleep(1).await;
+    assert_eq!(fixture.try_get(), Some(Some(1)));
+    fixture.queue.done(&1);
+    assert_eq!(fixture.try_get(), None, "all adds are one run");
+    fixture.queue.add(1);
+    assert_eq!(fixture.try_get(), Some(Some(1)), "the hold has ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn add_ends_a_backoff_that_is_longer_than_the_minimum_delay() {
+    let fixture = fixture();
+    for _ in 0..10 {
+        fixture.queue.add_rate_limited(1);
+        fixture.sleep(10_000).await;
+        assert_eq!(fixture.try_get(), Some(Some(1)));
+        fixture.queue.done(&1);
+    }
+    fixture.queue.add_rate_limited_after(1, ms(1000));
+    fixture.queue.add(1);
+    fixture.sleep(999).await;
+    assert_eq!(fixture.try_get(), None);
+    fixture.sleep(1).await;
+    assert_eq!(fixture.try_get(), Some(Some(1)), "the backoff is 5 s");
+}
