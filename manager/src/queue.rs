@@ -228,7 +228,7 @@ impl<K: Item> Queue<K> {
             if least.is_zero() {
                 return wake;
             }
-            wake.max(state.hold(&item, later(now, least)))
+            wake.max(state.hold(item, later(now, least)))
         });
         self.0.wake(wake);
     }

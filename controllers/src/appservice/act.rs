@@ -351,13 +351,17 @@ impl Executor<'_> {
             self.outcome.error = Some(Failure::NamespaceTerminating { key });
             return Ok(());
         }
-        let is_client_error = |code| (400..500).contains(&code) && code != 408 && code != 429;
-        if error.code().is_some_and(is_client_error) {
+        if error.code().is_some_and(|code| (400..500).contains(&code)) && !error.is_throttled() {
             self.stall(reason, format!("Failed to {action}: {}", message(&error)));
         } else {
             self.outcome.observed.unknown = true;
         }
-        self.outcome.error.get_or_insert(error.into());
+        if error.is_throttled() {
+            // The other requests wait, too.
+            self.outcome.error = Some(error.into());
+        } else {
+            self.outcome.error.get_or_insert(error.into());
+        }
         Ok(())
     }
 }

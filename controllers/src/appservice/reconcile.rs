@@ -151,7 +151,8 @@ impl AppServiceReconciler {
         }
         for (resource, child, patch) in &plan.owner_patches {
             if let Err(error) = requests.patch_owner(resource, child, patch).await {
-                if error.code().is_some_and(|code| code < 500) && !error.is_conflict() {
+                let is_refused = error.code().is_some_and(|code| code < 500) && !error.is_throttled();
+                if is_refused && !error.is_conflict() {
                     let name = display_name(resource, &child.name);
                     let message = format!("Failed to update {name}: {error}");
                     requests.event(EventType::Warning, "FailedUpdate", &message);

@@ -71,7 +71,7 @@ impl DeploymentReconciler {
                 Ok(()) => {}
                 Err(error) if ends_sync(&error) => return Err(error.into()),
                 // The rollout is complete, whether or not old ReplicaSets remain.
-                Err(error) => drop(outcome.error.get_or_insert(error)),
+                Err(error) => errors::keep(&mut outcome.error, error),
             }
         }
         Ok(outcome)
@@ -114,8 +114,10 @@ impl DeploymentReconciler {
                     .with(key, |it| it.no_creates_before = Some(now + retry));
                 outcome.wait = Some(retry);
             }
-            // The outcome is unknown; the create is sent again under the same name.
-            CreateOutcome::Failed(error) if error.code().is_none() => return Err(error.into()),
+            // The outcome is unknown, or the API server postpones the create: it is sent again under the same name.
+            CreateOutcome::Failed(error) if error.code().is_none() || error.is_throttled() => {
+                return Err(error.into());
+            }
             CreateOutcome::Failed(error) => {
                 let (name, reason) = (new.name.clone(), errors::message(&error));
                 let message = format!("Failed to create new replica set \"{name}\": {reason}");

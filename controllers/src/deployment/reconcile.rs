@@ -167,7 +167,9 @@ impl DeploymentReconciler {
             Err(error) => (Some(error), None),
         };
         let next = [wait, deadline, status_wait].into_iter().flatten().min();
-        match status_error.or(error) {
+        // No request is sent again before its Retry-After.
+        let errors = [error, status_error].into_iter().flatten();
+        match errors.max_by_key(ClientError::retry_after) {
             Some(error) => Err(SyncError::AfterStatus { error, within: next }),
             None => Ok(next.map_or(Action::Done, Action::RequeueAfter)),
         }

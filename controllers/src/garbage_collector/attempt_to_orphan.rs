@@ -20,6 +20,7 @@ use super::graph::{Action, Operation};
 use super::kinds::Kind;
 use super::queues::{InNamespace, Next};
 use super::term::GcTerm;
+use crate::support::errors;
 
 /// The interval at which an owner checks whether the kinds have synced.
 const SYNC_POLL: Duration = Duration::from_secs(1);
@@ -96,7 +97,7 @@ async fn patch_all(
     while let Some(patched) = patches.next().await {
         match patched {
             Ok(next) => again = again.or(next),
-            Err(error) => failed = failed.or(Some(error)),
+            Err(error) => errors::keep(&mut failed, error),
         }
     }
     failed.map_or(Ok(again), Err)

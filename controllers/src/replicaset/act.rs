@@ -1,5 +1,6 @@
 //! Executes a plan through pod control, and writes the status of an owner.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -7,12 +8,13 @@ use steersman_manager::client::{ClientError, Patch};
 use steersman_manager::controller::ReconcileError;
 use steersman_manager::events::EventType;
 use steersman_manager::object::MetaObject;
+use steersman_manager::owner::{self, Claim};
 use steersman_manager::revived;
 
 use super::plan::{Plan, Scale, Snapshot};
 use super::status::{ScaleResult, Status, updated_conditions};
 use super::template::Body;
-use super::{Owner, ReplicaSetReconciler};
+use super::{Owner, Pod, ReplicaSetReconciler};
 use crate::support::pod_control::{self, Failure, PodControl};
 
 /// The time until another create is sent in a terminating namespace. Events do not shorten it: the namespace controller
@@ -74,7 +76,8 @@ impl ReplicaSetReconciler {
             let active = &snapshot.claims.active;
             self.metrics
                 .record_deletes(&scale.delete, active, pods.env.clock.wall());
-            pods.delete(&scale.delete).await
+            let current = |pod: &Pod| self.still_active(snapshot, pod);
+            pods.delete(&scale.delete, current).await
         } else if scale.create.is_empty() {
             pod_control::Outcome::default()
         } else {
@@ -89,6 +92,7 @@ impl ReplicaSetReconciler {
         let pod_control::Outcome {
             created,
             failure,
+            error,
             conflict,
             stopped,
             namespace_terminating,
@@ -101,10 +105,14 @@ impl ReplicaSetReconciler {
             }
             scale.wake_up.or(next_token)
         });
-        let (failure, error) = failure.unzip();
+        let scale = match failure {
+            Some(failure) => ScaleResult::Failed(failure),
+            None if error.is_some() => ScaleResult::NotAttempted,
+            None => ScaleResult::Succeeded,
+        };
         Outcome {
             claimed: true,
-            scale: failure.map_or(ScaleResult::Succeeded, ScaleResult::Failed),
+            scale,
             error: error.map(ReconcileError::from),
             conflict,
             stopped,
@@ -112,7 +120,16 @@ impl ReplicaSetReconciler {
         }
     }
 
-    /// Patches the status. If that fails, tries once more on the live owner.
+    /// Returns the current state of a pod that was selected for deletion; none if the owner no longer counts it.
+    fn still_active(&self, snapshot: &Snapshot<'_>, selected: &Pod) -> Option<Arc<Pod>> {
+        let pod = self.pods.get(&selected.metadata.key()).present()?;
+        let matches = snapshot.owner.selector().ok()?.matches(&pod.metadata.labels);
+        let claim = owner::claim(&snapshot.owner.metadata, &pod.metadata, matches);
+        let same = pod.metadata.uid == selected.metadata.uid;
+        (same && claim == Claim::Owned && pod.is_active()).then_some(pod)
+    }
+
+    /// Patches the status. If that fails, tries once more on the live owner, unless the API server postpones the request.
     pub(super) async fn write_status(
         &self,
         pods: &PodControl<'_>,
@@ -123,7 +140,7 @@ impl ReplicaSetReconciler {
         let Some(error) = self.patch_status(pods, owner, &status).await.err() else {
             return Ok(());
         };
-        if matches!(error, ClientError::Fenced { .. }) {
+        if matches!(error, ClientError::Fenced { .. }) || error.is_throttled() {
             return Err(error);
         }
         let resource = &self.kind.resource;
@@ -185,7 +202,8 @@ fn invalid_template(pods: &PodControl<'_>, message: &str) -> pod_control::Outcom
         reason: message.to_owned(),
     };
     pod_control::Outcome {
-        failure: Some((failure, error)),
+        failure: Some(failure),
+        error: Some(error),
         ..pod_control::Outcome::default()
     }
 }

@@ -29,6 +29,10 @@ use crate::support::write_backoff::WriteBackoff;
 
 /// The time until the next sync while the API server does not serve the resource, unless an event comes first.
 const UNSERVED_RETRY: Duration = Duration::from_secs(10);
+/// The time after which a sync is dropped, with few workers.
+const SYNC_TIMEOUT_MIN: Duration = Duration::from_mins(5);
+/// The same time per worker: the workers share a rate limiter, and a sync sends up to 1000 requests.
+const SYNC_TIMEOUT_PER_WORKER: Duration = Duration::from_mins(1);
 /// The shortest requeue delay: a delay of zero counts as a failure.
 const REQUEUE_MIN: Duration = Duration::from_millis(1);
 
@@ -88,6 +92,8 @@ pub fn build(
     };
     let options = controller::Options {
         workers,
+        timeout: SYNC_TIMEOUT_MIN
+            .max(SYNC_TIMEOUT_PER_WORKER.saturating_mul(u32::try_from(workers).unwrap_or(u32::MAX))),
         queue: Some(kind.queue.to_owned()),
         ..controller::Options::default()
     };
@@ -220,7 +226,9 @@ impl ReplicaSetReconciler {
             Err(error) => (Some(error), None),
         };
         let wake_up = [available, outcome.wake_up, delayed].into_iter().flatten().min();
-        if let Some(error) = refused.or(error) {
+        // No request is sent again before its Retry-After.
+        let errors = [error, refused].into_iter().flatten();
+        if let Some(error) = errors.max_by_key(ReconcileError::retry_after) {
             return Err(error.again_within(wake_up.filter(|_| !revived!(B2))));
         }
         if outcome.conflict {

@@ -10,6 +10,16 @@ pub(crate) fn message(error: &ClientError) -> String {
     }
 }
 
+/// Keeps the error to retry: the one with the longest Retry-After, otherwise the first.
+pub(crate) fn keep(kept: &mut Option<ClientError>, error: ClientError) {
+    if kept
+        .as_ref()
+        .is_none_or(|it| it.retry_after() < error.retry_after())
+    {
+        *kept = Some(error);
+    }
+}
+
 /// Reports whether a create was refused because its namespace is terminating.
 pub(crate) fn is_namespace_terminating(error: &ClientError) -> bool {
     has_cause(error, "NamespaceTerminating")

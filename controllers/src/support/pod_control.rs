@@ -4,7 +4,8 @@
 //! pod, or when the request, and each earlier one for the same name, certainly had no effect.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -15,7 +16,7 @@ use steersman_manager::controller::ReconcileError;
 use steersman_manager::env::Env;
 use steersman_manager::events::{EventType, ObjectRef, Recorder};
 use steersman_manager::expectations::Expectations;
-use steersman_manager::object::{Key, Meta, MetaObject, Resource, Text};
+use steersman_manager::object::{Key, Meta, MetaObject, Resource, Text, Uid};
 use steersman_manager::owner::{adopt_patch, release_patch};
 use steersman_manager::revived;
 use tokio_util::sync::CancellationToken;
@@ -58,9 +59,11 @@ pub(crate) struct Failure {
 pub(crate) struct Outcome {
     /// The names of the pods that were created, or may have been.
     pub(crate) created: Vec<Text>,
-    /// The first failure.
-    pub(crate) failure: Option<(Failure, ClientError)>,
-    /// A pod has changed since the cache saw it.
+    /// The first failure to report: a request that the API server postpones is none.
+    pub(crate) failure: Option<Failure>,
+    /// The error to retry.
+    pub(crate) error: Option<ClientError>,
+    /// A pod has changed since it was selected.
     pub(crate) conflict: bool,
     /// The controller is stopping, and some requests were not sent.
     pub(crate) stopped: bool,
@@ -73,14 +76,27 @@ enum Create {
     Created(Text),
     NamespaceTerminating,
     Failed(Text, ClientError),
-    NotSent(Text),
+    /// The controller is stopping.
+    NotSent,
 }
 
 /// The outcome of one delete.
 enum Deletion {
-    Accepted,
-    /// The pod does not exist.
-    Unnecessary,
+    /// The pod is terminating or does not exist.
+    Done,
+    /// The pod has changed.
+    Conflict,
+    Failed(ClientError),
+    /// The controller is stopping.
+    NotSent,
+}
+
+/// The writes of a batch that were not sent, by name or uid. Their expectations end with the batch, also if the sync is dropped
+/// at its timeout.
+struct Unsent<'a, T: Ord> {
+    writes: Mutex<BTreeSet<T>>,
+    pods: &'a PodControl<'a>,
+    end: fn(&PodControl<'_>, &T),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -103,9 +119,10 @@ impl PodControl<'_> {
             let read = self.get(&name).await;
             (name, may_arrive, read)
         });
-        let reads: Vec<_> = reads.buffered(MAX_IN_FLIGHT).collect().await;
+        let mut reads = pin!(reads.buffer_unordered(MAX_IN_FLIGHT));
         let mut not_found = BTreeSet::new();
-        for (name, may_arrive, read) in reads {
+        // One by one: a sync that is dropped keeps the answers that it has received.
+        while let Some((name, may_arrive, read)) = reads.next().await {
             let found = read?;
             let is_pending = found
                 .as_ref()
@@ -130,8 +147,8 @@ impl PodControl<'_> {
             let read = self.get(&pod.metadata.name).await;
             (pod, read)
         });
-        let reads: Vec<_> = reads.buffered(MAX_IN_FLIGHT).collect().await;
-        for (pod, read) in reads {
+        let mut reads = pin!(reads.buffer_unordered(MAX_IN_FLIGHT));
+        while let Some((pod, read)) = reads.next().await {
             let uid = &pod.metadata.uid;
             let live = read?.filter(|it| it.metadata.uid == *uid && !it.metadata.is_terminating());
             if let Some(live) = live {
@@ -170,7 +187,7 @@ impl PodControl<'_> {
         self.patch_all(pods, patch, &[422]).await
     }
 
-    /// Sends all patches and returns the first error, or whether all pods exist. A missing pod and the codes in `ignored` are
+    /// Sends all patches and returns the error to retry, or whether all pods exist. A missing pod and the codes in `ignored` are
     /// not errors.
     async fn patch_all(
         &self,
@@ -188,16 +205,16 @@ impl PodControl<'_> {
             (key, answer)
         });
         let answers: Vec<_> = sent.buffered(MAX_IN_FLIGHT).collect().await;
-        let (mut first, mut all_exist) = (Ok(()), true);
+        let (mut failed, mut all_exist) = (None, true);
         for (key, answer) in answers {
             match answer {
                 Ok(pod) => self.record_write(&PODS, &pod.metadata, true),
                 Err(error) if error.is_not_found(&key.name) => all_exist = false,
                 Err(error) if error.code().is_some_and(|code| ignored.contains(&code)) => {}
-                Err(error) => first = first.and(Err(error)),
+                Err(error) => errors::keep(&mut failed, error),
             }
         }
-        first.map(|()| all_exist)
+        failed.map_or(Ok(all_exist), Err)
     }
 
     /// Creates pods with these names: one, then two, four and so on at once, until a batch fails. `body` encodes the pod with a
@@ -205,55 +222,60 @@ impl PodControl<'_> {
     pub(crate) async fn create(&self, names: &[Text], body: impl Fn(&str) -> Bytes + Sync) -> Outcome {
         self.expectations
             .expect_creates(self.key, names.iter().cloned(), self.env.clock.now());
+        let unsent = Unsent {
+            writes: Mutex::new(names.iter().cloned().collect()),
+            pods: self,
+            end: |pods, name| pods.expectations.create_failed(pods.key, name),
+        };
         let mut outcome = Outcome::default();
         let (mut remaining, mut batch) = (names, 1);
         while !remaining.is_empty()
-            && outcome.failure.is_none()
+            && outcome.error.is_none()
             && !outcome.stopped
             && (!outcome.namespace_terminating || revived!(B4))
         {
             let (now, later) = remaining.split_at(batch.min(remaining.len()));
-            let sent = stream::iter(now.to_vec()).map(|name: Text| self.create_one(name, &body));
+            let sent = stream::iter(now.to_vec()).map(|name: Text| self.create_one(name, &body, &unsent));
             let answers: Vec<_> = sent.buffered(MAX_IN_FLIGHT).collect().await;
             for answer in answers {
                 match answer {
                     Create::Created(name) => outcome.created.push(name),
                     Create::NamespaceTerminating => outcome.namespace_terminating = true,
-                    Create::NotSent(name) => {
-                        self.expectations.create_failed(self.key, &name);
-                        outcome.stopped = true;
-                    }
+                    Create::NotSent => outcome.stopped = true,
                     Create::Failed(name, error) => {
-                        let message = self.create_message(&name, &error);
-                        self.warn("FailedCreate", &format!("Error creating: {message}"), &error);
-                        let reason = "FailedCreate";
+                        if !error.is_throttled() {
+                            let message = self.create_message(&name, &error);
+                            self.warn("FailedCreate", &format!("Error creating: {message}"), &error);
+                            let reason = "FailedCreate";
+                            outcome.failure.get_or_insert(Failure { reason, message });
+                        }
                         if error.is_unknown_outcome() {
                             outcome.created.push(name);
                         }
-                        outcome
-                            .failure
-                            .get_or_insert((Failure { reason, message }, error));
+                        errors::keep(&mut outcome.error, error);
                     }
                 }
             }
             (remaining, batch) = (later, 2 * batch);
         }
-        for name in remaining {
-            self.expectations.create_failed(self.key, name);
-        }
         outcome
     }
 
-    async fn create_one(&self, mut name: Text, body: &(impl Fn(&str) -> Bytes + Sync)) -> Create {
+    async fn create_one(
+        &self,
+        mut name: Text,
+        body: &(impl Fn(&str) -> Bytes + Sync),
+        unsent: &Unsent<'_, Text>,
+    ) -> Create {
         let namespace = &self.key.namespace;
         for _ in 0..NAME_ATTEMPTS {
-            if self.stop.is_cancelled() {
-                return Create::NotSent(name);
-            }
-            let created = self
-                .client
-                .create::<MetaObject>(&PODS, namespace, body(&name))
-                .await;
+            let client = match self.token("POST").await {
+                None => return Create::NotSent,
+                Some(Err(error)) => return Create::Failed(name, error),
+                Some(Ok(client)) => client,
+            };
+            unsent.remove(&name);
+            let created = client.create::<MetaObject>(&PODS, namespace, body(&name)).await;
             let error = match created {
                 Ok(pod) => {
                     self.create_succeeded(&pod.metadata);
@@ -270,7 +292,10 @@ impl PodControl<'_> {
                         self.create_succeeded(&pod.metadata);
                         return Create::Created(name);
                     }
-                    Ok(Some(_)) => name = self.replace_name(&name),
+                    Ok(Some(_)) => {
+                        name = self.replace_name(&name);
+                        unsent.insert(name.clone());
+                    }
                     Ok(None) => {}
                     Err(error) => return Create::Failed(name, error),
                 }
@@ -284,7 +309,7 @@ impl PodControl<'_> {
             }
             return Create::Failed(name, error);
         }
-        self.expectations.create_failed(self.key, &name);
+        unsent.insert(name.clone());
         let request_line = format!("creating a pod of {}", self.key);
         let reason = format!("{NAME_ATTEMPTS} names already exist, the last one is {name}");
         Create::Failed(name, ClientError::Invalid { request_line, reason })
@@ -304,61 +329,90 @@ impl PodControl<'_> {
         name
     }
 
-    /// Deletes pods. Each DELETE carries the uid and resourceVersion at which the pod was selected.
-    pub(crate) async fn delete(&self, pods: &[Arc<Pod>]) -> Outcome {
-        let uids = pods.iter().map(|it| it.metadata.uid.clone());
+    /// Deletes pods. Each DELETE waits for the rate limiter, and then carries the uid and resourceVersion of the pod that
+    /// `current` returns; none if the pod is no longer to be deleted.
+    pub(crate) async fn delete(
+        &self,
+        pods: &[Arc<Pod>],
+        current: impl Fn(&Pod) -> Option<Arc<Pod>> + Sync,
+    ) -> Outcome {
+        let uids = || pods.iter().map(|it| it.metadata.uid.clone());
         self.expectations
-            .expect_deletes(self.key, uids, self.env.clock.now());
-        let sent = stream::iter(pods.to_vec()).map(|pod: Arc<Pod>| async move {
-            if self.stop.is_cancelled() {
-                return (pod, None);
-            }
-            let meta = &pod.metadata;
-            let delete = Delete::of(meta.uid.clone()).at(meta.resource_version.clone());
-            let key = meta.key();
-            let answer = match self.client.delete(&PODS, &key, &delete).await {
-                Ok(_) => Ok(Deletion::Accepted),
-                Err(error) => match self.client.is_absent(&PODS, &key, &meta.uid, &error).await {
-                    Ok(true) => Ok(Deletion::Unnecessary),
-                    Ok(false) => Err(error),
-                    Err(error) => Err(error),
-                },
-            };
-            (pod, Some(answer))
-        });
+            .expect_deletes(self.key, uids(), self.env.clock.now());
+        let unsent = Unsent {
+            writes: Mutex::new(uids().collect()),
+            pods: self,
+            end: |pods, uid| pods.expectations.delete_failed(pods.key, uid),
+        };
+        let sent = stream::iter(pods.to_vec()).map(|pod: Arc<Pod>| self.delete_one(pod, &current, &unsent));
         let answers: Vec<_> = sent.buffered(MAX_IN_FLIGHT).collect().await;
         let mut outcome = Outcome::default();
-        for (pod, answer) in answers {
-            let pod = &pod.metadata;
-            let Some(answer) = answer else {
-                self.expectations.delete_failed(self.key, &pod.uid);
-                outcome.stopped = true;
-                continue;
-            };
+        for answer in answers {
             match answer {
-                Ok(Deletion::Unnecessary) => self.expectations.delete_succeeded(self.key, &pod.uid),
-                Ok(Deletion::Accepted) => {
-                    self.expectations.delete_succeeded(self.key, &pod.uid);
-                    let message = format!("Deleted pod: {}", pod.name);
-                    self.event(EventType::Normal, "SuccessfulDelete", &message);
-                }
-                // The change may be a deletion: the expectation stays until it is resolved.
-                Err(error) if error.is_conflict() => outcome.conflict = true,
-                Err(error) => {
-                    if !error.is_unknown_outcome() {
-                        self.expectations.delete_failed(self.key, &pod.uid);
+                Deletion::Done => {}
+                Deletion::Conflict => outcome.conflict = true,
+                Deletion::NotSent => outcome.stopped = true,
+                Deletion::Failed(error) => {
+                    if !error.is_throttled() {
+                        let message = errors::message(&error);
+                        self.warn("FailedDelete", &format!("Error deleting: {message}"), &error);
+                        outcome.failure.get_or_insert(Failure {
+                            reason: "FailedDelete",
+                            message: format!("unable to delete pods: {message}"),
+                        });
                     }
-                    let message = errors::message(&error);
-                    self.warn("FailedDelete", &format!("Error deleting: {message}"), &error);
-                    let failure = Failure {
-                        reason: "FailedDelete",
-                        message: format!("unable to delete pods: {message}"),
-                    };
-                    outcome.failure.get_or_insert((failure, error));
+                    errors::keep(&mut outcome.error, error);
                 }
             }
         }
         outcome
+    }
+
+    async fn delete_one(
+        &self,
+        pod: Arc<Pod>,
+        current: &(impl Fn(&Pod) -> Option<Arc<Pod>> + Sync),
+        unsent: &Unsent<'_, Uid>,
+    ) -> Deletion {
+        let client = match self.token("DELETE").await {
+            None => return Deletion::NotSent,
+            Some(Err(error)) => return Deletion::Failed(error),
+            Some(Ok(client)) => client,
+        };
+        let Some(pod) = current(&pod) else {
+            return Deletion::Conflict;
+        };
+        let meta = &pod.metadata;
+        unsent.remove(&meta.uid);
+        let delete = Delete::of(meta.uid.clone()).at(meta.resource_version.clone());
+        let key = meta.key();
+        let Err(error) = client.delete(&PODS, &key, &delete).await else {
+            self.expectations.delete_succeeded(self.key, &meta.uid);
+            let message = format!("Deleted pod: {}", meta.name);
+            self.event(EventType::Normal, "SuccessfulDelete", &message);
+            return Deletion::Done;
+        };
+        let error = match self.client.is_absent(&PODS, &key, &meta.uid, &error).await {
+            Ok(true) => {
+                self.expectations.delete_succeeded(self.key, &meta.uid);
+                return Deletion::Done;
+            }
+            Ok(false) => error,
+            Err(error) => error,
+        };
+        if error.is_conflict() {
+            // The change may be a deletion: the expectation stays until it is resolved.
+            return Deletion::Conflict;
+        }
+        if !error.is_unknown_outcome() {
+            self.expectations.delete_failed(self.key, &meta.uid);
+        }
+        Deletion::Failed(error)
+    }
+
+    /// Waits for the rate limiter, unless the controller is stopping. The client sends one request.
+    async fn token(&self, verb: &'static str) -> Option<Result<Client, ClientError>> {
+        self.stop.run_until_cancelled(self.client.with_token(verb)).await
     }
 
     /// Records an event about the owner.
@@ -399,5 +453,26 @@ impl PodControl<'_> {
     /// change.
     fn create_message(&self, name: &Text, error: &ClientError) -> String {
         errors::message(error).replace(&**name, &naming::generate_name(&self.owner.name))
+    }
+}
+
+impl<T: Ord> Unsent<'_, T> {
+    fn insert(&self, write: T) {
+        self.lock().insert(write);
+    }
+
+    /// Removes a write that is about to be sent.
+    fn remove(&self, write: &T) {
+        self.lock().remove(write);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<T>> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Ord> Drop for Unsent<'_, T> {
+    fn drop(&mut self) {
+        self.lock().iter().for_each(|write| (self.end)(self.pods, write));
     }
 }

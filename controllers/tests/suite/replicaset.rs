@@ -12,6 +12,7 @@ mod replacements;
 mod replicas;
 mod rules;
 mod survival;
+mod throttling;
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -23,7 +24,7 @@ use steersman_controllers::replicaset::{
     self, APP_REPLICA_SET, Metrics, OwnerKind, REPLICA_SET, REPLICATION_CONTROLLER, ReplicaSetReconciler,
 };
 use steersman_manager::cache::{Caches, Scope};
-use steersman_manager::client::{Delete, Fence, Patch};
+use steersman_manager::client::{Delete, Fence, Patch, Reader};
 use steersman_manager::controller::{QueueController, Runnable};
 use steersman_manager::env::{Env, TaskSet};
 use steersman_manager::metrics::Registry;
@@ -90,13 +91,24 @@ impl Fixture {
     }
 
     fn build_in(&self, env: &Env, scope: Scope) -> (QueueController<ReplicaSetReconciler>, Caches) {
+        let client = self.transport.reader("controller", None);
+        self.build_with(env, scope, client, 5)
+    }
+
+    fn build_with(
+        &self,
+        env: &Env,
+        scope: Scope,
+        client: Reader,
+        workers: usize,
+    ) -> (QueueController<ReplicaSetReconciler>, Caches) {
         let registry = &self.registry;
         let reader = self.transport.reader("reader", None);
         let caches = Caches::new(env, reader, scope, registry).expect("caches");
         let recorder = self.recorder(&self.transport, self.kind.component, registry);
         let metrics = Metrics::register(registry).expect("fresh series");
-        let client = self.transport.reader("controller", None);
-        let controller = replicaset::build(env, &caches, client, registry, recorder, metrics, &self.kind, 5);
+        let kind = &self.kind;
+        let controller = replicaset::build(env, &caches, client, registry, recorder, metrics, kind, workers);
         (controller.expect("a controller"), caches)
     }
 

@@ -183,10 +183,10 @@ impl<K: Item> State<K> {
     }
 
     /// Holds an item that [`State::retry`] has delayed: no add queues it before `until`, not even an earlier one of this run.
-    pub(super) fn hold(&mut self, item: &K, until: Instant) -> Wake {
-        self.delay.hold(item, until);
-        match self.items.withdraw(item) {
-            Some(priority) => self.delay(item.clone(), until, priority),
+    pub(super) fn hold(&mut self, item: K, until: Instant) -> Wake {
+        self.delay.hold(&item, until);
+        match self.items.withdraw(&item) {
+            Some(priority) => self.delay(item, until, priority),
             None => Wake::None,
         }
     }
