@@ -19,6 +19,7 @@ use crate::support::deployment::condition::{self, Condition};
 const NEW_SET_AVAILABLE: &str = "NewReplicaSetAvailable";
 const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 const PAUSED: &str = "DeploymentPaused";
+const CREATE_ERROR: &str = "ReplicaSetCreateError";
 /// The reason while the creation of a `ReplicaSet` is delayed because earlier ones did not remain.
 pub const CREATE_BACK_OFF: &str = "ReplicaSetCreateBackOff";
 
@@ -44,6 +45,15 @@ pub enum CreationReport {
     },
     /// The message of the condition.
     Delayed(String),
+}
+
+impl CreationReport {
+    /// Reports whether the rollout waits for a `ReplicaSet` that cannot be created. As in kube-controller-manager, the progress
+    /// deadline does not apply then: it would replace the reason, and the next attempt would replace it again.
+    #[must_use]
+    pub fn blocks_progress(&self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::Delayed(_))
+    }
 }
 
 /// Computes the status. The progress of the rollout is evaluated only if `reports_progress`.
@@ -142,7 +152,7 @@ fn report_creation(
         }
         (CreationReport::Failed { name, error }, _) => {
             let message = format!("Failed to create new replica set \"{name}\": {error}");
-            (ConditionStatus::False, "ReplicaSetCreateError", message)
+            (ConditionStatus::False, CREATE_ERROR, message)
         }
         (CreationReport::Delayed(message), _) => (ConditionStatus::False, CREATE_BACK_OFF, message.clone()),
         (CreationReport::None, Some(new)) if condition::find(conditions, PROGRESSING).is_none() => {

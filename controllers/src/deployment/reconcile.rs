@@ -150,7 +150,7 @@ impl DeploymentReconciler {
             wait,
         } = self.execute(executor, &mut plan, first.as_ref()).await?;
         let now = clock.wall();
-        let reports = plan.reports_progress;
+        let reports = plan.reports_progress && !creation.blocks_progress();
         let status = progress::desired_status(deployment, &bounds, &plan.sets, &creation, reports, now);
         let written = match status.patch(deployment, plan.revision.as_ref()) {
             Some(patch) => {

@@ -17,7 +17,8 @@ async fn rejected_set_is_reported_once_and_retried_with_backoff() {
             }
         });
         f.create(&DEPLOYMENTS, &web(3, "one")).await;
-        f.sleep(Duration::from_mins(10)).await;
+        // Beyond the progress deadline of 10 minutes, which does not replace the reason.
+        f.sleep(Duration::from_mins(30)).await;
         let deployment = f.get("web").await;
         assert_eq!(
             condition(&deployment, "Progressing"),
