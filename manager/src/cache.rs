@@ -110,14 +110,12 @@ impl<T: Object> Cache<T> {
         self.store.read(|store| store.in_namespace(namespace))
     }
 
-    /// Returns the object with the uid of an owner reference. The name is the fast way to it, but a client can change the name in
-    /// a reference.
+    /// Returns the object with the name and the uid of an owner reference.
     #[must_use]
     pub fn owner(&self, namespace: &Text, reference: &OwnerRef) -> Option<Arc<T>> {
-        let is_owner = |it: &Arc<T>| it.meta().uid == reference.uid;
         let key = Key::new(namespace.clone(), reference.name.clone());
-        let named = self.get(&key).present().filter(is_owner);
-        named.or_else(|| self.list_namespace(namespace).into_iter().find(is_owner))
+        let named = self.get(&key).present();
+        named.filter(|it| it.meta().uid == reference.uid)
     }
 
     /// Returns the objects whose controller has this uid.

@@ -1,7 +1,7 @@
 //! Initial list, lookups and subscriptions.
 
 use steersman_manager::cache::{Index, Lookup, Scope, Status};
-use steersman_manager::object::{Resource, Text, Uid, Version};
+use steersman_manager::object::{OwnerRef, Resource, Text, Uid, Version};
 use steersman_sandbox::faults::Effect;
 
 use super::server::{Verb, answer, status};
@@ -37,6 +37,18 @@ async fn objects_are_found_by_key_namespace_owner_and_label() {
     assert_eq!(names(cache.list_namespace("default")), ["a", "b"]);
     assert_eq!(names(cache.list_namespace("other")), ["c"]);
     assert_eq!(names(cache.by_owner(&Uid::from(&*owner))), ["b"]);
+    let owner_of = |name: &str, uid: &str| {
+        let reference = OwnerRef {
+            name: name.into(),
+            uid: uid.into(),
+            ..OwnerRef::default()
+        };
+        let found = cache.owner(&"default".into(), &reference);
+        found.map(|map| map.metadata.name.to_string())
+    };
+    assert_eq!(owner_of("a", &owner).as_deref(), Some("a"));
+    assert_eq!(owner_of("a", "other"), None);
+    assert_eq!(owner_of("b", &owner), None, "no search by uid");
     assert_eq!(names(by_value.get("1")), ["a", "c"]);
     assert_eq!(names(cache.all()), ["a", "b", "c"]);
     assert_eq!((cache.len(), cache.includes_all()), (3, true));
