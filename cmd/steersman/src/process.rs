@@ -33,13 +33,25 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
     let env = Env::system(&tasks);
     let control = ControlRuntime::start()?;
     let registry = Registry::new(NAME);
-    runtime_metrics::register(&registry, [&Handle::current(), control.handle()])?;
-    Box::pin(run_in(&env, &control.env(&env), registry, config, arguments, log)).await
+    let [election, webhooks] = control.handles();
+    runtime_metrics::register(&registry, [&Handle::current(), election, webhooks])?;
+    let (control_env, webhook_env) = (control.env(&env), control.webhook_env(&env));
+    Box::pin(run_in(
+        &env,
+        &control_env,
+        &webhook_env,
+        registry,
+        config,
+        arguments,
+        log,
+    ))
+    .await
 }
 
 async fn run_in(
     env: &Env,
     control_env: &Env,
+    webhook_env: &Env,
     registry: Registry,
     config: Config,
     arguments: Vec<OsString>,
@@ -62,6 +74,7 @@ async fn run_in(
                 (Some(embedded), process)
             }
         };
+        process.webhook_env = webhook_env.clone();
         if let Some(traces) = &traces {
             process.transport = process.transport.traced(traces.tracer());
         }

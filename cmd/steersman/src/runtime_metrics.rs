@@ -35,10 +35,12 @@ mod tests {
     async fn alive_tasks_are_counted_when_scraped() {
         let registry = Registry::new("steersman");
         let control = ControlRuntime::start().expect("threads");
-        register(&registry, [&Handle::current(), control.handle()]).expect("registered");
+        let ([election, webhooks], current) = (control.handles(), Handle::current());
+        let runtimes = [&current, election, webhooks];
+        register(&registry, runtimes).expect("registered");
         let tasks = || registry.gather()[0].get_metric()[0].get_gauge().get_value();
         let before = tasks();
-        for runtime in [&Handle::current(), control.handle()] {
+        for runtime in runtimes {
             let task = runtime.spawn(std::future::pending::<()>());
             assert!((tasks() - before - 1.0).abs() < f64::EPSILON);
             task.abort();

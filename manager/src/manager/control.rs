@@ -1,5 +1,8 @@
-//! The runtime of the election, the endpoints and the webhooks: reconciles that block all threads of the other runtime delay
-//! neither a renewal nor a review, and the health endpoints keep answering.
+//! The runtimes of the election and the endpoints, and of the webhooks: reconciles that block all threads of the other runtime
+//! delay neither a renewal nor a review, and the health endpoints keep answering.
+//!
+//! The webhooks have threads of their own. Any client that reaches their port can send large reviews, which delay other reviews
+//! only.
 
 use std::io;
 
@@ -7,12 +10,18 @@ use tokio::runtime::{self, Handle, Runtime};
 
 use crate::env::{Env, TaskSet};
 
-/// Two, so that a webhook that blocks its thread does not delay a renewal.
+/// Of each runtime. Two, so that one task that blocks its thread, such as a scrape or a review, does not delay the others.
 const THREADS: usize = 2;
 
-/// A runtime with threads of its own. Its tasks end when it is dropped.
+/// Two runtimes with threads of their own. Their tasks end when it is dropped.
 #[derive(Debug)]
 pub struct ControlRuntime {
+    control: Threads,
+    webhooks: Threads,
+}
+
+#[derive(Debug)]
+struct Threads {
     tasks: TaskSet,
     handle: Handle,
     /// None only during drop.
@@ -22,9 +31,36 @@ pub struct ControlRuntime {
 impl ControlRuntime {
     /// Starts the threads.
     pub fn start() -> io::Result<Self> {
+        Ok(Self {
+            control: Threads::start("control")?,
+            webhooks: Threads::start("webhook")?,
+        })
+    }
+
+    /// Returns the handles of the runtimes.
+    #[must_use]
+    pub fn handles(&self) -> [&Handle; 2] {
+        [&self.control.handle, &self.webhooks.handle]
+    }
+
+    /// Returns the environment of the election and the endpoints.
+    #[must_use]
+    pub fn env(&self, env: &Env) -> Env {
+        self.control.env(env)
+    }
+
+    /// Returns the environment of the webhooks.
+    #[must_use]
+    pub fn webhook_env(&self, env: &Env) -> Env {
+        self.webhooks.env(env)
+    }
+}
+
+impl Threads {
+    fn start(name: &str) -> io::Result<Self> {
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
-            .thread_name("control")
+            .thread_name(name)
             .enable_all()
             .build()?;
         Ok(Self {
@@ -34,15 +70,7 @@ impl ControlRuntime {
         })
     }
 
-    /// Returns the handle of the runtime.
-    #[must_use]
-    pub fn handle(&self) -> &Handle {
-        &self.handle
-    }
-
-    /// Returns the environment of tasks on this runtime.
-    #[must_use]
-    pub fn env(&self, env: &Env) -> Env {
+    fn env(&self, env: &Env) -> Env {
         Env {
             tasks: self.tasks.handle(),
             ..env.clone()
@@ -50,7 +78,7 @@ impl ControlRuntime {
     }
 }
 
-impl Drop for ControlRuntime {
+impl Drop for Threads {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             // Waiting for the threads would block the runtime of the caller.

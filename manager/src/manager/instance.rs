@@ -32,6 +32,8 @@ pub struct Instance {
     pub(super) endpoints: Option<BoundEndpoints>,
     #[cfg(feature = "webhook")]
     pub(super) webhooks: Option<BoundWebhooks>,
+    #[cfg(feature = "webhook")]
+    webhook_env: Env,
     #[cfg(feature = "serve")]
     control_env: Env,
     /// The tasks of the caches and controllers. They end with the instance, so that its caches log no errors when an API server in
@@ -53,6 +55,8 @@ impl ManagerBuilder {
             env,
             transport,
             control_env,
+            #[cfg(feature = "webhook")]
+            webhook_env,
             control_transport,
             service_accounts,
             #[cfg(feature = "serve")]
@@ -90,7 +94,7 @@ impl ManagerBuilder {
         let webhooks = {
             let bound = self
                 .webhooks
-                .bind(&control_env, &certificates, &checks, &registry);
+                .bind(&webhook_env, &certificates, &checks, &registry);
             bound.await?
         };
         let events = control_transport.unfenced("events", None);
@@ -131,6 +135,8 @@ impl ManagerBuilder {
             endpoints,
             #[cfg(feature = "webhook")]
             webhooks,
+            #[cfg(feature = "webhook")]
+            webhook_env,
             #[cfg(feature = "serve")]
             control_env,
             tasks,
@@ -162,7 +168,7 @@ impl Instance {
         let mut running = Vec::new();
         // In shutdown order.
         #[cfg(feature = "webhook")]
-        running.extend(self.webhooks.map(|it| it.start(&self.control_env, &stop)));
+        running.extend(self.webhooks.map(|it| it.start(&self.webhook_env, &stop)));
         #[cfg(feature = "serve")]
         running.extend({ self.endpoints }.map(|it| {
             // After the last controller was added.

@@ -24,8 +24,11 @@ pub struct Process {
     pub env: Env,
     /// The transport of the caches and controllers.
     pub transport: Transport,
-    /// The environment of the election, the endpoints, the webhooks and the events: see [`ControlRuntime`].
+    /// The environment of the election, the endpoints and the events: see [`ControlRuntime`].
     pub control_env: Env,
+    /// The environment of the webhooks. Set by the caller, by default that of the election: see [`ControlRuntime::webhook_env`].
+    #[cfg(feature = "webhook")]
+    pub webhook_env: Env,
     /// The transport of the election, the events and the reviews of requests to the endpoints. Slow requests of controllers do
     /// not delay a renewal.
     pub control_transport: Transport,
@@ -44,6 +47,8 @@ impl Process {
         Self {
             env: env.clone(),
             control_env: env.clone(),
+            #[cfg(feature = "webhook")]
+            webhook_env: env.clone(),
             control_transport: transport.clone(),
             service_accounts: transport.clone(),
             transport,
@@ -78,6 +83,8 @@ impl Process {
             control_transport: transport.reconnect_on(&control_env.tasks, config).await?,
             env: env.clone(),
             control_env: control_env.clone(),
+            #[cfg(feature = "webhook")]
+            webhook_env: control_env.clone(),
             transport,
             service_accounts,
             #[cfg(feature = "serve")]
@@ -129,7 +136,12 @@ impl ManagerBuilder {
                 None => kube::Config::infer().await.map_err(Box::new)?,
             };
             let (name, registry) = (self.options.name, self.registry.clone());
-            let process = Process::connect(&env, &control_env, config, name, &registry).await?;
+            #[cfg_attr(not(feature = "webhook"), expect(unused_mut))]
+            let mut process = Process::connect(&env, &control_env, config, name, &registry).await?;
+            #[cfg(feature = "webhook")]
+            {
+                process.webhook_env = control.webhook_env(&env);
+            }
             self.build(process).await
         };
         let instance = tokio::select! {

@@ -50,7 +50,7 @@ async fn serving(files: &Path, test: impl AsyncFn(SocketAddr)) {
         let env = Env::system(&tasks);
         let ended = tokio::select! {
             biased;
-            ended = Box::pin(run_in(&env, &env, Registry::new(NAME), *config, arguments, &log)) => ended,
+            ended = Box::pin(run_in(&env, &env, &env, Registry::new(NAME), *config, arguments, &log)) => ended,
             () = test(address) => return,
         };
         let error = ended.expect_err("it runs until it is stopped").to_string();
