@@ -13,7 +13,8 @@
 //! Controllers must not rely on webhooks for validation: objects can predate a webhook or bypass it.
 //!
 //! Any client that can reach the port can send a review, so a handler must not reveal data that the request does not
-//! contain. Body sizes, durations and concurrency are bounded.
+//! contain. Body sizes, durations and concurrency are bounded, the bytes of all bodies are shared fairly between client
+//! addresses, and objects stay texts until a handler decodes the fields that it needs ([`RawObject`]).
 //!
 //! # Defaulting and validation
 //!
@@ -125,12 +126,14 @@
 //! # let _ = hooks;
 //! ```
 
+mod buffer;
 mod certificates;
 mod conversion;
 mod denial;
 mod handler;
 mod hooks;
 mod metrics;
+mod raw_object;
 mod request;
 mod review;
 mod server;
@@ -142,6 +145,7 @@ pub use certificates::{Certificates, InvalidServiceName, ServiceCertificate, Ser
 pub use conversion::{CONVERSION_PATH, Conversion, ConversionError, Convertible};
 pub use denial::Denial;
 pub use hooks::{Hooks, mutating_path, validating_path};
+pub use raw_object::RawObject;
 pub use request::{AdmissionRequest, GroupVersionKind, GroupVersionResource, Operation};
 pub use server::{Server, WebhookError};
-pub use typed::{Defaulter, Validator};
+pub use typed::{DecodeError, Defaulter, Validator};

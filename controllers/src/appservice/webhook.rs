@@ -29,8 +29,8 @@ pub fn hooks(hooks: Hooks, caches: &Caches) -> Hooks {
         .mutating(&APP_SERVICES, |request| ready(Ok(mutate(&request))))
         .validating(&APP_SERVICES, move |request| {
             let others = apps.list_namespace(&request.namespace);
-            let name = request.object["spec"]["deploymentName"].as_str();
-            let key = Key::new(request.namespace.clone(), name.unwrap_or_default());
+            let name = validation::deployment_name(&request.object);
+            let key = Key::new(request.namespace.clone(), name);
             // An unsynced cache does not prove absence.
             let exists = !deployments.is_synced() || !matches!(deployments.get(&key), Lookup::Absent);
             ready(validate(&request, &others, exists))
@@ -97,7 +97,7 @@ mod tests {
             operation,
             name: "web".to_owned(),
             namespace: "default".to_owned(),
-            object,
+            object: object.into(),
             ..AdmissionRequest::default()
         }
     }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn unchanged_deployment_name_is_allowed() {
         let mut update = request(Operation::Update, app("web", "shop"));
-        update.old_object = app("web", "shop");
+        update.old_object = app("web", "shop").into();
         assert_eq!(validate(&update, &others(), false), Ok(vec![]));
     }
 

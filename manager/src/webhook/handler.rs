@@ -1,11 +1,12 @@
 //! The HTTP handler for reviews.
 //!
 //! A request acquires a review slot only after its body is read, so that slow clients do not occupy slots. The buffered
-//! bytes of all bodies together are bounded.
+//! bytes of all bodies together are bounded, and shared fairly between client addresses ([`Buffer`]).
 //!
 //! A review that a hook has decided is answered with 200, whether allowed or denied. Any other status means that there is
 //! no decision, and the `failurePolicy` of the webhook applies.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 
 use bytes::Bytes;
@@ -15,8 +16,9 @@ use http::{HeaderValue, Method, Request, StatusCode, Version};
 use http_body::Body;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
+use super::buffer::{Buffer, Buffered};
 use super::hooks::{Hook, Hooks};
 use super::metrics::RequestMetrics;
 use crate::env::Clock;
@@ -25,7 +27,7 @@ use crate::serve::{HttpHandler, HttpResponse, Peer, response, text};
 
 /// Concurrent reviews. Others wait until they time out.
 const MAX_REVIEWS: usize = 64;
-/// Buffered bytes of all bodies together. A request over the limit is rejected with 503.
+/// Buffered bytes of all bodies together. A body over the limit is rejected with 503.
 pub(super) const MAX_BUFFERED_BYTES: usize = 112 * 1024 * 1024;
 
 type ErrorResponse = Box<HttpResponse>;
@@ -37,8 +39,7 @@ pub(super) struct ReviewHandler {
     metrics: RequestMetrics,
     clock: Clock,
     slots: Semaphore,
-    /// One permit per buffered byte.
-    buffer: Semaphore,
+    buffer: Buffer,
 }
 
 impl ReviewHandler {
@@ -49,11 +50,11 @@ impl ReviewHandler {
             metrics,
             clock,
             slots: Semaphore::new(MAX_REVIEWS),
-            buffer: Semaphore::new(MAX_BUFFERED_BYTES),
+            buffer: Buffer::new(MAX_BUFFERED_BYTES),
         }
     }
 
-    pub(super) async fn handle_any<B>(&self, request: Request<B>) -> HttpResponse
+    pub(super) async fn handle_any<B>(&self, address: IpAddr, request: Request<B>) -> HttpResponse
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
     {
@@ -67,7 +68,7 @@ impl ReviewHandler {
         let start = self.clock.now();
         let reviewed = self
             .clock
-            .timeout(timeout, self.review(&path, hook, request))
+            .timeout(timeout, self.review(&path, hook, address, request))
             .await;
         let response = match reviewed {
             Some(Ok(review)) => response(StatusCode::OK, "application/json", review),
@@ -84,68 +85,77 @@ impl ReviewHandler {
         response
     }
 
-    async fn review<B>(&self, path: &str, hook: &Hook, request: Request<B>) -> Result<Bytes, ErrorResponse>
+    async fn review<B>(
+        &self,
+        path: &str,
+        hook: &Hook,
+        address: IpAddr,
+        request: Request<B>,
+    ) -> Result<Bytes, ErrorResponse>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
     {
         let max_bytes = hook.limits().body_bytes;
         check_head(&request, max_bytes)?;
-        let (body, _buffered) = self.read(request.into_body(), max_bytes).await?;
-        // The semaphore is never closed.
-        let _slot = self.slots.acquire().await;
-        let reviewed = AssertUnwindSafe(hook.review(body)).catch_unwind().await;
-        let reviewed = reviewed.map_err(|panic| {
-            tracing::error!(path, panic = panics::message(&*panic), "Webhook handler panicked");
-            Box::new(text(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "500 internal server error\n",
-            ))
-        })?;
-        reviewed.map_err(|error| Box::new(error_response(StatusCode::BAD_REQUEST, &error)))
-    }
-
-    /// Reads a body. Returns it with the permits for its bytes.
-    async fn read<B>(
-        &self,
-        body: B,
-        max_bytes: usize,
-    ) -> Result<(Vec<u8>, Option<SemaphorePermit<'_>>), ErrorResponse>
-    where
-        B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
-    {
-        let mut body = Box::pin(Limited::new(body, max_bytes));
-        let (mut read, mut held) = (Vec::new(), None::<SemaphorePermit>);
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| {
-                Box::new(if error.is::<LengthLimitError>() {
-                    too_large(max_bytes)
-                } else {
-                    error_response(StatusCode::BAD_REQUEST, &"request body is truncated")
-                })
+        let buffered = self.buffer.add(address);
+        let reviewed = async {
+            let body = read(request.into_body(), max_bytes, &buffered)
+                .await
+                .map_err(|it| it.unwrap_or_else(|| too_many(address)))?;
+            // The semaphore is never closed.
+            let _slot = self.slots.acquire().await;
+            let reviewed = AssertUnwindSafe(hook.review(body)).catch_unwind().await;
+            let reviewed = reviewed.map_err(|panic| {
+                tracing::error!(path, panic = panics::message(&*panic), "Webhook handler panicked");
+                Box::new(text(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "500 internal server error\n",
+                ))
             })?;
-            let Ok(data) = frame.into_data() else { continue };
-            let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
-            let Ok(permits) = self.buffer.try_acquire_many(count) else {
-                tracing::warn!("Rejected review, too many bytes in flight");
-                let message = "too many reviews in flight, try again";
-                return Err(Box::new(error_response(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    &message,
-                )));
-            };
-            match &mut held {
-                Some(held) => held.merge(permits),
-                None => held = Some(permits),
-            }
-            read.extend_from_slice(&data);
+            reviewed.map_err(|error| Box::new(error_response(StatusCode::BAD_REQUEST, &error)))
+        };
+        tokio::select! {
+            biased;
+            () = buffered.rejected() => Err(too_many(address)),
+            reviewed = reviewed => reviewed,
         }
-        Ok((read, held))
     }
 }
 
+/// Reads a body. Fails without a response if there are too many bytes in flight.
+async fn read<B>(body: B, max_bytes: usize, buffered: &Buffered<'_>) -> Result<Vec<u8>, Option<ErrorResponse>>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
+{
+    let length = body.size_hint().upper().and_then(|it| usize::try_from(it).ok());
+    let length = length.unwrap_or(max_bytes);
+    let mut body = Box::pin(Limited::new(body, max_bytes));
+    let mut read = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            Box::new(if error.is::<LengthLimitError>() {
+                too_large(max_bytes)
+            } else {
+                error_response(StatusCode::BAD_REQUEST, &"request body is truncated")
+            })
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if !buffered.grow(data.len()) {
+            return Err(None);
+        }
+        if read.capacity() - read.len() < data.len() {
+            // At most twice as large as the bytes so far, and in the end as large as the body.
+            let capacity = (2 * read.capacity()).min(length).max(read.len() + data.len());
+            read.reserve_exact(capacity - read.len());
+        }
+        read.extend_from_slice(&data);
+    }
+    Ok(read)
+}
+
 impl HttpHandler for ReviewHandler {
-    async fn handle(&self, _: &Peer, request: Request<Incoming>) -> HttpResponse {
-        self.handle_any(request).await
+    async fn handle(&self, peer: &Peer, request: Request<Incoming>) -> HttpResponse {
+        self.handle_any(peer.address, request).await
     }
 }
 
@@ -173,6 +183,12 @@ fn check_head<B: Body>(request: &Request<B>, max_bytes: usize) -> Result<(), Err
         return Err(Box::new(too_large(max_bytes)));
     }
     Ok(())
+}
+
+fn too_many(client: IpAddr) -> ErrorResponse {
+    tracing::warn!(%client, "Rejected review, too many bytes in flight");
+    let message = "too many reviews in flight, try again";
+    Box::new(error_response(StatusCode::SERVICE_UNAVAILABLE, &message))
 }
 
 fn too_large(max_bytes: usize) -> HttpResponse {

@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::conversion::{CONVERSION_PATH, Conversion, ConversionError, ConversionRequest, Converters};
 use super::denial::Denial;
@@ -113,6 +114,18 @@ impl Hooks {
         F: Fn(AdmissionRequest) -> A + Send + Sync + 'static,
         A: Future<Output = Result<Vec<Value>, Denial>> + Send + 'static,
     {
+        self.add_mutating(resource, move |request| {
+            let patch = hook(request);
+            // The text of a value is valid.
+            async move { Ok(patch.await?.iter().flat_map(to_raw_value).collect()) }
+        })
+    }
+
+    fn add_mutating<F, A>(self, resource: &Resource, hook: F) -> Self
+    where
+        F: Fn(AdmissionRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Vec<Box<RawValue>>, Denial>> + Send + 'static,
+    {
         self.add(mutating_path(resource), move |request| {
             if request.object.is_null() {
                 return std::future::ready(Decision::Patch(Vec::new())).boxed();
@@ -152,7 +165,7 @@ impl Hooks {
             + 'static,
     {
         let (resource, defaulter) = (Resource::of::<K>(), Arc::new(defaulter));
-        self.mutating(&resource.clone(), move |request| {
+        self.add_mutating(&resource.clone(), move |request| {
             let (resource, defaulter) = (resource.clone(), defaulter.clone());
             async move { typed::mutate(&*defaulter, &resource, &request).await }
         })
@@ -175,12 +188,12 @@ impl Hooks {
     /// Adds a handler that converts the objects of a custom resource between its versions, at [`CONVERSION_PATH`]. The version
     /// of `resource` does not matter.
     ///
-    /// The handler gets an object and the desired `apiVersion`, and returns the object in this version. It must keep the
-    /// metadata except for labels and annotations. It is not called for an object that has this version.
+    /// The handler gets the text of an object and the desired `apiVersion`, and returns the object in this version. It must
+    /// keep the metadata except for labels and annotations. It is not called for an object that has this version.
     #[must_use]
     pub fn converting<F>(mut self, resource: &Resource, hook: F) -> Self
     where
-        F: Fn(Value, &str) -> Result<Value, ConversionError> + Send + Sync + 'static,
+        F: Fn(&RawValue, &str) -> Result<Box<RawValue>, ConversionError> + Send + Sync + 'static,
     {
         let path = CONVERSION_PATH.to_owned();
         let entry = self.0.entry(path);
@@ -198,7 +211,7 @@ impl Hooks {
         H: kube::Resource<DynamicType = (), Scope: 'static> + 'static,
     {
         self.converting(&Resource::of::<H>(), move |object, desired| {
-            conversion.convert(&object, desired)
+            conversion.convert(object, desired)
         })
     }
 
@@ -254,7 +267,7 @@ mod tests {
 
     fn decide(hooks: &Hooks, path: &str, object: Value) -> Decision {
         let request = AdmissionRequest {
-            object,
+            object: object.into(),
             ..AdmissionRequest::default()
         };
         hooks.decide(path, request)

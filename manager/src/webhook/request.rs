@@ -1,8 +1,8 @@
 //! The request of an `AdmissionReview`.
 
 use serde::Deserialize;
-use serde_json::Value;
 
+use super::raw_object::RawObject;
 use crate::object::decode::null_is_default;
 use crate::serve::User;
 
@@ -45,11 +45,11 @@ pub struct AdmissionRequest {
     #[serde(deserialize_with = "null_is_default")]
     pub dry_run: bool,
     /// The new object; null for DELETE.
-    pub object: Value,
+    pub object: RawObject,
     /// The existing object; null for CREATE.
-    pub old_object: Value,
+    pub old_object: RawObject,
     /// The options of the operation, such as `CreateOptions`; null without any.
-    pub options: Value,
+    pub options: RawObject,
 }
 
 /// The operation of an admission request.

@@ -1,17 +1,24 @@
 //! Decoding of reviews, and encoding of `AdmissionReview` in `admission.k8s.io/v1`.
 //!
-//! Error messages never quote the request.
+//! Objects stay texts, and the rest of a review is small, so that a decoded review is not larger than its body. Error messages
+//! never quote the request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::denial::Denial;
 use super::request::AdmissionRequest;
 use crate::object::decode::null_is_default;
+
+/// The bytes of a review without its objects: names, and the groups and attributes of the user.
+const HEAD_BYTES_MAX: usize = 256 * 1024;
+/// The limit of API servers. A decoder that skips a value needs memory for each level.
+const NESTING_MAX: usize = 10_000;
 
 /// The request of a review.
 pub(super) trait ReviewRequest: DeserializeOwned {
@@ -37,6 +44,10 @@ impl ReviewRequest for AdmissionRequest {
 pub(super) enum ReviewError {
     #[error("request body is empty")]
     Empty,
+    #[error("request body has more than {NESTING_MAX} levels of nesting")]
+    Nesting,
+    #[error("request body has more than {HEAD_BYTES_MAX} bytes besides the objects")]
+    Head,
     #[error("request body is not valid JSON (line {line}, column {column})")]
     Syntax { line: usize, column: usize },
     #[error("request body is not a valid {kind} (line {line}, column {column})")]
@@ -58,15 +69,15 @@ pub(super) enum ReviewError {
 }
 
 pub(super) enum Decision {
-    /// Allowed with a JSON patch, which may be empty.
-    Patch(Vec<Value>),
+    /// Allowed with the operations of a JSON patch, none for no change.
+    Patch(Vec<Box<RawValue>>),
     /// Allowed with warnings.
     Allow(Vec<String>),
     Deny(Denial),
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", bound = "R: DeserializeOwned")]
+#[serde(rename_all = "camelCase")]
 struct Review<R> {
     #[serde(default, deserialize_with = "null_is_default")]
     api_version: String,
@@ -75,20 +86,41 @@ struct Review<R> {
     request: Option<R>,
 }
 
+/// The parts of a review that may be large.
+#[derive(Deserialize)]
+struct Objects<'a> {
+    #[serde(borrow)]
+    request: Option<RequestObjects<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RequestObjects<'a> {
+    #[serde(borrow)]
+    object: Option<&'a RawValue>,
+    #[serde(borrow)]
+    old_object: Option<&'a RawValue>,
+    #[serde(borrow)]
+    options: Option<&'a RawValue>,
+    #[serde(borrow)]
+    objects: Option<&'a RawValue>,
+}
+
 pub(super) fn decode<R: ReviewRequest>(body: &[u8]) -> Result<R, ReviewError> {
     if body.is_empty() {
         return Err(ReviewError::Empty);
     }
-    // The parser's error may quote the body.
-    let review: Review<R> = serde_json::from_slice(body).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        if error.is_data() {
-            let kind = R::KIND;
-            ReviewError::Form { kind, line, column }
-        } else {
-            ReviewError::Syntax { line, column }
-        }
-    })?;
+    if nesting(body) > NESTING_MAX {
+        return Err(ReviewError::Nesting);
+    }
+    let objects: Objects = parse::<R, _>(body)?;
+    let objects = objects.request.iter();
+    let objects = objects.flat_map(|it| [it.object, it.old_object, it.options, it.objects]);
+    let objects: usize = objects.flatten().map(|it| it.get().len()).sum();
+    if body.len() - objects > HEAD_BYTES_MAX {
+        return Err(ReviewError::Head);
+    }
+    let review: Review<R> = parse::<R, _>(body)?;
     if review.api_version != R::API_VERSION || review.kind != R::KIND {
         return Err(ReviewError::Version {
             kind: R::KIND,
@@ -101,6 +133,38 @@ pub(super) fn decode<R: ReviewRequest>(body: &[u8]) -> Result<R, ReviewError> {
         return Err(ReviewError::NoUid);
     }
     Ok(request)
+}
+
+fn parse<'a, R: ReviewRequest, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ReviewError> {
+    // The parser's error may quote the body.
+    serde_json::from_slice(body).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        if error.is_data() {
+            let kind = R::KIND;
+            ReviewError::Form { kind, line, column }
+        } else {
+            ReviewError::Syntax { line, column }
+        }
+    })
+}
+
+/// Returns the number of levels of a JSON text.
+fn nesting(text: &[u8]) -> usize {
+    let (mut level, mut deepest, mut is_string, mut is_escaped) = (0_usize, 0, false, false);
+    for byte in text {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_string,
+            b'"' => is_string = !is_string,
+            b'{' | b'[' if !is_string => {
+                level += 1;
+                deepest = deepest.max(level);
+            }
+            b'}' | b']' if !is_string => level = level.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// Encodes the response of a review.
@@ -139,9 +203,11 @@ pub(super) fn encode(uid: &str, decision: Decision) -> Bytes {
 mod tests {
     use super::*;
 
+    use serde_json::value::to_raw_value;
+
     use crate::client::Cause;
     use crate::serve::User;
-    use crate::webhook::{GroupVersionKind, GroupVersionResource, Operation};
+    use crate::webhook::{GroupVersionKind, GroupVersionResource, Operation, RawObject};
 
     const API_VERSION: &str = AdmissionRequest::API_VERSION;
     const KIND: &str = AdmissionRequest::KIND;
@@ -195,13 +261,16 @@ mod tests {
                 extra: [("scopes".to_owned(), vec!["b".to_owned(), "c".to_owned()])].into(),
             },
             dry_run: true,
-            object: json!({"a": 1}),
-            old_object: Value::Null,
-            options: json!({"kind": "UpdateOptions"}),
+            object: json!({"a": 1}).into(),
+            old_object: RawObject::default(),
+            options: json!({"kind": "UpdateOptions"}).into(),
         };
         assert_eq!(decoded(&review(&request)), Ok(expected));
         let least = decoded(&review(&json!({"uid": "a", "operation": "EXPLODE"}))).expect("a request");
-        assert_eq!((least.operation, least.object), (Operation::Unknown, Value::Null));
+        assert_eq!(
+            (least.operation, least.object),
+            (Operation::Unknown, RawObject::default())
+        );
     }
 
     #[test]
@@ -239,6 +308,25 @@ mod tests {
         assert_eq!(decoded(&review(&json!({}))), Err(ReviewError::NoUid));
     }
 
+    #[test]
+    fn review_that_needs_more_memory_than_its_objects_is_rejected() {
+        let groups = |count: usize| json!({"uid": "a", "userInfo": {"groups": vec![""; count]}});
+        decoded(&review(&groups(1000))).expect("a request");
+        assert_eq!(
+            decoded(&review(&groups(HEAD_BYTES_MAX / 3))),
+            Err(ReviewError::Head)
+        );
+        let nested = |levels: usize| {
+            let object = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+            let review = review(&json!({"uid": "a", "object": "\\\"["})).to_string();
+            decode::<AdmissionRequest>(review.replace(r#""\\\"[""#, &object).as_bytes()).map(drop)
+        };
+        assert_eq!(nested(NESTING_MAX - 2), Ok(()));
+        assert_eq!(nested(NESTING_MAX - 1), Err(ReviewError::Nesting));
+        let strings = review(&json!({"uid": "a", "object": "[\\\"{".repeat(NESTING_MAX)}));
+        assert!(decoded(&strings).is_ok(), "brackets in a string");
+    }
+
     fn response(decision: Decision) -> Value {
         let review: Value = serde_json::from_slice(&encode("7", decision)).expect("JSON");
         assert_eq!(review["apiVersion"], API_VERSION);
@@ -258,7 +346,7 @@ mod tests {
     #[test]
     fn patch_is_encoded_in_base64() {
         let op = json!({"op": "add", "path": "/a", "value": 1});
-        let changed = response(Decision::Patch(vec![op]));
+        let changed = response(Decision::Patch(vec![to_raw_value(&op).expect("text")]));
         assert_eq!(changed["patchType"], "JSONPatch");
         let patch = STANDARD.decode(changed["patch"].as_str().expect("text"));
         let patch: Value = serde_json::from_slice(&patch.expect("base64")).expect("JSON");

@@ -1,6 +1,7 @@
 //! Admission reviews under a paused clock, without a socket.
 
 use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -30,6 +31,7 @@ const BOATS: Resource = Resource::namespaced("harbour.example", "v1", "boats", "
 const PATH: &str = "/validate-harbour-example-v1-boat";
 const MAX_BODY_BYTES: usize = 7 * 1024 * 1024;
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const SECOND: Duration = Duration::from_secs(1);
 
 struct Fixture {
@@ -51,7 +53,8 @@ fn fixture() -> Fixture {
     let gate = go.clone();
     let hooks = Hooks::new().validating(&BOATS, move |request| {
         let gate = gate.clone();
-        let does = request.object["does"].as_str().unwrap_or_default().to_owned();
+        let object: Value = request.object.decode().expect("JSON");
+        let does = object["does"].as_str().unwrap_or_default().to_owned();
         assert!(does != "panics at once", "for the test");
         async move {
             match does.as_str() {
@@ -92,7 +95,7 @@ async fn body(response: HttpResponse) -> String {
 
 impl Fixture {
     async fn ask(&self, request: Request<Full<Bytes>>) -> (u16, String) {
-        let response = self.handler.handle_any(request).await;
+        let response = self.handler.handle_any(CLIENT, request).await;
         (response.status().as_u16(), body(response).await)
     }
 
@@ -173,7 +176,7 @@ async fn request_with_invalid_head_is_rejected_and_connection_closed() {
         (post(vec![b'x'; MAX_BODY_BYTES + 1]), 413),
         (post(vec![b'x'; MAX_BODY_BYTES]), 400),
     ] {
-        let response = fixture.handler.handle_any(request).await;
+        let response = fixture.handler.handle_any(CLIENT, request).await;
         assert_eq!(response.status().as_u16(), code);
         assert_eq!(response.headers().get(CONNECTION).expect("a header"), "close");
         if code == 405 {
@@ -184,7 +187,7 @@ async fn request_with_invalid_head_is_rejected_and_connection_closed() {
     let json = "Application/JSON; charset=utf-8".parse().expect("a type");
     odd.headers_mut().insert(CONTENT_TYPE, json);
     *odd.version_mut() = Version::HTTP_2;
-    let response = fixture.handler.handle_any(odd).await;
+    let response = fixture.handler.handle_any(CLIENT, odd).await;
     assert_eq!(response.status(), StatusCode::OK);
     assert!(response.headers().get(CONNECTION).is_none());
 }
@@ -218,7 +221,7 @@ async fn body_with_too_large_content_length_is_not_read() {
     let fixture = fixture();
     let response = fixture
         .handler
-        .handle_any(post_any(Unread(MAX_BODY_BYTES as u64 + 1)))
+        .handle_any(CLIENT, post_any(Unread(MAX_BODY_BYTES as u64 + 1)))
         .await;
     assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
 }
@@ -233,7 +236,7 @@ async fn body_without_content_length_is_read_up_to_the_limit() {
     });
     let response = fixture
         .handler
-        .handle_any(post_any(StreamBody::new(endless)))
+        .handle_any(CLIENT, post_any(StreamBody::new(endless)))
         .await;
     assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
     assert!(read <= MAX_BODY_BYTES + chunk.len(), "{read}");
@@ -265,7 +268,7 @@ async fn hanging_handler_or_body_times_out() {
     let silent = stream::pending::<Result<Frame<Bytes>, Infallible>>();
     let response = fixture
         .handler
-        .handle_any(post_any(StreamBody::new(silent)))
+        .handle_any(CLIENT, post_any(StreamBody::new(silent)))
         .await;
     assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
     assert_eq!(fixture.env.clock.now() - start, 2 * REVIEW_TIMEOUT);
@@ -289,7 +292,7 @@ async fn review_waits_for_a_free_slot() {
     let fixture = fixture();
     let ask = |does: &'static str| {
         let handler = fixture.handler.clone();
-        let request = async move { handler.handle_any(post(review(does))).await.status() };
+        let request = async move { handler.handle_any(CLIENT, post(review(does))).await.status() };
         fixture.env.tasks.spawn(request)
     };
     let waiting: Vec<_> = (0..64).map(|_| ask("waits")).collect();
@@ -317,7 +320,12 @@ async fn bodies_that_do_not_arrive_hold_no_review_slot() {
     let pending: Vec<_> = (0..1000)
         .map(|number| {
             let handler = fixture.handler.clone();
-            let request = async move { handler.handle_any(post_any(stalled(number % 2))).await.status() };
+            let request = async move {
+                handler
+                    .handle_any(CLIENT, post_any(stalled(number % 2)))
+                    .await
+                    .status()
+            };
             fixture.env.tasks.spawn(request)
         })
         .collect();
@@ -338,7 +346,7 @@ async fn bytes_of_bodies_are_bounded_for_all_reviews_together() {
             let handler = fixture.handler.clone();
             let request = async move {
                 handler
-                    .handle_any(post_any(stalled(MAX_BODY_BYTES)))
+                    .handle_any(CLIENT, post_any(stalled(MAX_BODY_BYTES)))
                     .await
                     .status()
             };
@@ -354,4 +362,50 @@ async fn bytes_of_bodies_are_bounded_for_all_reviews_together() {
         assert_eq!(it.await.expect("no panic"), StatusCode::GATEWAY_TIMEOUT);
     }
     assert_eq!(fixture.does("nothing").await.0, 200, "the bytes are released");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stalled_bodies_of_one_address_do_not_reject_those_of_others() {
+    let fixture = fixture();
+    let ask = |address: IpAddr, bytes: usize| {
+        let handler = fixture.handler.clone();
+        let request = post_any(stalled(bytes));
+        fixture
+            .env
+            .tasks
+            .spawn(async move { handler.handle_any(address, request).await.status() })
+    };
+    // Two addresses share the buffer, and the second one has less.
+    let other = IpAddr::from([10, 0, 0, 2]);
+    let bodies = MAX_BUFFERED_BYTES / MAX_BODY_BYTES;
+    let few: Vec<_> = (0..bodies / 4).map(|_| ask(other, MAX_BODY_BYTES)).collect();
+    let many: Vec<_> = (bodies / 4..bodies)
+        .map(|_| ask(CLIENT, MAX_BODY_BYTES))
+        .collect();
+    fixture.env.clock.sleep(SECOND).await;
+    let api_server = IpAddr::from([10, 0, 0, 3]);
+    let large = Bytes::from(vec![b' '; MAX_BODY_BYTES]);
+    for body in [review("nothing"), large.clone(), large] {
+        let response = fixture.handler.handle_any(api_server, post(body)).await;
+        assert_ne!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let served = fixture
+            .handler
+            .handle_any(api_server, post(review("nothing")))
+            .await;
+        assert_eq!(served.status(), StatusCode::OK);
+    }
+    fixture.env.clock.sleep(REVIEW_TIMEOUT).await;
+    let mut codes = Vec::new();
+    for it in many {
+        codes.push(it.await.expect("no panic"));
+    }
+    assert_eq!(codes[0], StatusCode::SERVICE_UNAVAILABLE, "the oldest pays");
+    let others = codes[1..].iter();
+    assert!(
+        { others }.all(|code| *code == StatusCode::GATEWAY_TIMEOUT),
+        "{codes:?}"
+    );
+    for it in few {
+        assert_eq!(it.await.expect("no panic"), StatusCode::GATEWAY_TIMEOUT);
+    }
 }

@@ -13,11 +13,13 @@ use std::future::ready;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
+pub use self::decode::DecodeError;
 pub(super) use self::decode::decode;
-pub(super) use self::patch::merge;
+pub(super) use self::patch::{for_each_field, merge};
 use super::denial::Denial;
+use super::raw_object::RawObject;
 use super::request::{AdmissionRequest, Operation};
 use crate::object::Resource;
 
@@ -108,13 +110,13 @@ pub(super) async fn mutate<K: Serialize + DeserializeOwned>(
     defaulter: &impl Defaulter<K>,
     resource: &Resource,
     request: &AdmissionRequest,
-) -> Result<Vec<Value>, Denial> {
+) -> Result<Vec<Box<RawValue>>, Denial> {
     check_kind(resource, request)?;
     let mut object: K = decode_object(resource, "object", &request.object)?;
     let before = encode(resource, &object)?;
     defaulter.default(&mut object, request).await?;
     let after = encode(resource, &object)?;
-    Ok(patch::patch(&request.object, &before, &after))
+    Ok(patch::patch(request.object.get(), before.get(), after.get()))
 }
 
 /// Returns the warnings of a validator.
@@ -150,15 +152,19 @@ fn check_kind(resource: &Resource, request: &AdmissionRequest) -> Result<(), Den
     Err(Denial::bad_request(message))
 }
 
-fn decode_object<K: DeserializeOwned>(resource: &Resource, field: &str, object: &Value) -> Result<K, Denial> {
-    decode(object).map_err(|error| {
+fn decode_object<K: DeserializeOwned>(
+    resource: &Resource,
+    field: &str,
+    object: &RawObject,
+) -> Result<K, Denial> {
+    object.decode().map_err(|error| {
         let (kind, version) = (&resource.kind, resource.api_version());
         Denial::bad_request(format!("the {field} is not a valid {kind} of {version}: {error}"))
     })
 }
 
-fn encode<K: Serialize>(resource: &Resource, object: &K) -> Result<Value, Denial> {
+fn encode<K: Serialize>(resource: &Resource, object: &K) -> Result<Box<RawValue>, Denial> {
     // Fails for a map whose keys are not text, which is a programming error. The error may quote the object.
-    serde_json::to_value(object)
+    to_raw_value(object)
         .map_err(|_| Denial::bad_request(format!("the {} cannot be encoded as JSON", resource.kind)))
 }

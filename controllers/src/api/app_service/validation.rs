@@ -8,12 +8,22 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use steersman_manager::object::decode::{null_is_default, time};
+use steersman_manager::object::{Meta, Text};
+use steersman_manager::webhook::RawObject;
 
-use super::{AppService, Protocol, image};
+use super::{AppService, Protocol, Spec, image};
 
 /// The maximum length of names and label values.
 const NAME_MAX: usize = 63;
+/// The maximum length of the name of an object.
+const OBJECT_NAME_MAX: usize = 253;
+/// The maximum length of a spec without `env` and `resources`.
+const SPEC_MAX: usize = 64 * 1024;
 /// The maximum length of a port name.
 const PORT_NAME_MAX: usize = 15;
 
@@ -68,30 +78,112 @@ impl FieldError {
     }
 }
 
-/// Returns the operations of a JSON patch that sets the defaults of unset fields. Malformed fields are left to [`validate`].
-pub(crate) fn default_patch(object: &Value) -> Vec<Value> {
-    let Some(spec) = object["spec"].as_object() else {
+/// Decodes the fields of an object that its defaults and its validation depend on.
+///
+/// Any client that reaches the port can send an object. It needs no more memory than its text: `env` and `resources` stay
+/// texts, and the rest of the spec is decoded only if it is short.
+fn decode(object: &RawObject) -> Result<AppService, FieldError> {
+    #[derive(Deserialize)]
+    struct Submitted {
+        #[serde(default, deserialize_with = "null_is_default")]
+        metadata: SubmittedMeta,
+        #[serde(default, deserialize_with = "null_is_default")]
+        spec: Spec,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct SubmittedMeta {
+        #[serde(deserialize_with = "null_is_default")]
+        namespace: Text,
+        name: Text,
+        #[serde(deserialize_with = "time")]
+        deletion_timestamp: Option<Timestamp>,
+    }
+    #[derive(Deserialize)]
+    struct Large<'a> {
+        #[serde(borrow)]
+        env: Option<&'a RawValue>,
+        #[serde(borrow)]
+        resources: Option<&'a RawValue>,
+    }
+    let spec = spec(object).unwrap_or_default();
+    let large = serde_json::from_str::<Large>(spec).ok();
+    let large = large.iter().flat_map(|it| [it.env, it.resources]).flatten();
+    if spec.len() - large.map(|it| it.get().len()).sum::<usize>() > SPEC_MAX {
+        let message = format!("Too long: may not be more than {SPEC_MAX} bytes without env and resources");
+        return Err(FieldError::new("spec", "FieldValueTooLong", message));
+    }
+    let Submitted { metadata, spec } = object
+        .decode()
+        .map_err(|error| FieldError::new("spec", "FieldValueInvalid", format!("Invalid value: {error}")))?;
+    if metadata.name.len() > OBJECT_NAME_MAX {
+        let message = format!("Too long: may not be more than {OBJECT_NAME_MAX} bytes");
+        return Err(FieldError::new("metadata.name", "FieldValueTooLong", message));
+    }
+    let metadata = Meta {
+        namespace: metadata.namespace,
+        name: metadata.name,
+        deletion_timestamp: metadata.deletion_timestamp,
+        ..Meta::default()
+    };
+    Ok(AppService {
+        metadata,
+        spec,
+        ..AppService::default()
+    })
+}
+
+/// Returns the name of the Deployment; empty for a malformed object.
+pub(crate) fn deployment_name(object: &RawObject) -> Text {
+    decode(object).map_or_else(|_| Text::default(), |app| app.spec.deployment_name)
+}
+
+/// Returns the text of the spec if it is an object.
+fn spec(object: &RawObject) -> Option<&str> {
+    #[derive(Deserialize)]
+    struct Parts<'a> {
+        #[serde(borrow)]
+        spec: Option<&'a RawValue>,
+    }
+    let parts: Parts = serde_json::from_str(object.get()).ok()?;
+    parts.spec.map(RawValue::get).filter(|it| it.starts_with('{'))
+}
+
+/// Returns the operations of a JSON patch that sets the defaults of unset fields; none for a malformed object, which is left to
+/// [`validate`].
+pub(crate) fn default_patch(object: &RawObject) -> Vec<Value> {
+    #[derive(Deserialize)]
+    struct Ports<'a> {
+        #[serde(borrow, default, deserialize_with = "null_is_default")]
+        ports: Vec<&'a RawValue>,
+    }
+    let (Some(spec), Ok(app)) = (spec(object), decode(object)) else {
         return Vec::new();
     };
     let mut operations = Vec::new();
-    let is_unset = |map: &Map<String, Value>, field: &str| map.get(field).is_none_or(Value::is_null);
-    if is_unset(spec, "deletionPolicy") {
+    if app.spec.deletion_policy.is_none() {
         operations.push(json!({"op": "add", "path": "/spec/deletionPolicy", "value": "Delete"}));
     }
-    let Ok(app) = serde_json::from_value::<AppService>(object.clone()) else {
-        return operations;
-    };
-    let ports = spec.get("ports").and_then(Value::as_array);
-    for (index, port) in ports.into_iter().flatten().enumerate() {
-        let (Some(fields), Some(decoded)) = (port.as_object(), app.spec.ports.get(index)) else {
+    let texts = serde_json::from_str(spec).map_or_else(|_| Vec::new(), |Ports { ports }| ports);
+    for (index, (port, text)) in app.spec.ports.iter().zip(texts).enumerate() {
+        if !text.get().starts_with('{') {
+            // A list has no fields to add.
             continue;
-        };
-        for (field, value) in [
-            ("name", app.spec.port_name(decoded).map(|it| json!(it))),
-            ("protocol", Some(json!("TCP"))),
-            ("targetPort", (decoded.port > 0).then(|| json!(decoded.port))),
+        }
+        for (field, is_unset, value) in [
+            (
+                "name",
+                port.name.is_none(),
+                app.spec.port_name(port).map(|it| json!(it)),
+            ),
+            ("protocol", port.protocol.is_none(), Some(json!("TCP"))),
+            (
+                "targetPort",
+                port.target.is_none(),
+                (port.port > 0).then(|| json!(port.port)),
+            ),
         ] {
-            if let Some(value) = value.filter(|_| is_unset(fields, field)) {
+            if let Some(value) = value.filter(|_| is_unset) {
                 operations.push(
                     json!({"op": "add", "path": format!("/spec/ports/{index}/{field}"), "value": value}),
                 );
@@ -104,16 +196,12 @@ pub(crate) fn default_patch(object: &Value) -> Vec<Value> {
 /// Validates the create of `new`, or its update from `old`, next to the `others` of its namespace. A spec that does not
 /// change and an object that is being deleted are always valid, so finalizers can be removed.
 pub(crate) fn validate(
-    new: &Value,
-    old: Option<&Value>,
+    new: &RawObject,
+    old: Option<&RawObject>,
     others: &[Arc<AppService>],
     deployment_exists: bool,
 ) -> Result<(), Vec<FieldError>> {
-    let decode = |it: &Value| serde_json::from_value::<AppService>(it.clone());
-    let app = decode(new).map_err(|error| {
-        let message = format!("Invalid value: {error}");
-        vec![FieldError::new("spec", "FieldValueInvalid", message)]
-    })?;
+    let app = decode(new).map_err(|error| vec![error])?;
     if app.metadata.is_terminating() {
         return Ok(());
     }

@@ -5,10 +5,11 @@ use std::fmt;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
-use super::super::typed::{decode, merge};
-use super::ConversionError;
+use super::super::typed::{decode, for_each_field, merge};
+use super::{ConversionError, Head, field};
 
 /// A version of a custom resource that converts to and from the hub version `H`.
 ///
@@ -30,8 +31,8 @@ pub struct Conversion<H>(BTreeMap<String, Codec<H>>);
 /// The conversion of one version, by `apiVersion`.
 struct Codec<H> {
     /// Returns the hub version, and the metadata as the type encodes it.
-    decode: fn(&Value) -> Result<(H, Value), ConversionError>,
-    encode: fn(H) -> Result<Value, ConversionError>,
+    decode: fn(&RawValue) -> Result<(H, Box<RawValue>), ConversionError>,
+    encode: fn(H) -> Result<Box<RawValue>, ConversionError>,
 }
 
 impl<H> Conversion<H>
@@ -69,22 +70,31 @@ where
 impl<H> Conversion<H> {
     pub(in crate::webhook) fn convert(
         &self,
-        object: &Value,
+        object: &RawValue,
         desired: &str,
-    ) -> Result<Value, ConversionError> {
-        let version = object["apiVersion"].as_str().unwrap_or_default();
-        let (hub, metadata) = (self.codec(version)?.decode)(object)?;
-        let mut converted = (self.codec(desired)?.encode)(hub)?;
-        let Some(fields) = converted.as_object_mut() else {
+    ) -> Result<Box<RawValue>, ConversionError> {
+        let head = Head::of(object);
+        let (hub, before) = (self.codec(&head.api_version)?.decode)(object)?;
+        let converted = (self.codec(desired)?.encode)(hub)?;
+        if !converted.get().starts_with('{') {
             return Err(ConversionError::new("its type is not encoded as an object"));
-        };
-        let after = fields.get("metadata").unwrap_or(&Value::Null);
+        }
         // Keeps fields that `ObjectMeta` does not know, and times as they are written.
-        let metadata = merge(&object["metadata"], &metadata, after);
-        fields.insert("metadata".to_owned(), metadata);
-        fields.insert("apiVersion".to_owned(), desired.into());
-        fields.insert("kind".to_owned(), object["kind"].clone());
-        Ok(converted)
+        let metadata = merge(
+            field(object, "metadata").unwrap_or("null"),
+            before.get(),
+            field(&converted, "metadata").unwrap_or("null"),
+        );
+        let (version, kind) = (json!(desired), json!(head.kind));
+        let mut result = format!(r#"{{"apiVersion":{version},"kind":{kind},"metadata":{metadata}"#);
+        for_each_field(converted.get(), |key, value| {
+            if !["apiVersion", "kind", "metadata"].contains(&&*key) {
+                result.extend([",", &*Value::from(key).to_string(), ":", value]);
+            }
+        });
+        result.push('}');
+        // Made of valid texts.
+        RawValue::from_string(result).map_err(|_| ConversionError::new("its type is not encoded as JSON"))
     }
 
     fn codec(&self, version: &str) -> Result<&Codec<H>, ConversionError> {
@@ -111,16 +121,16 @@ impl<H> fmt::Debug for Conversion<H> {
     }
 }
 
-fn decode_object<V>(object: &Value) -> Result<(V, Value), ConversionError>
+fn decode_object<V>(object: &RawValue) -> Result<(V, Box<RawValue>), ConversionError>
 where
     V: kube::Resource<DynamicType = ()> + DeserializeOwned,
 {
-    let decoded: V = decode(object).map_err(|error| ConversionError(error.to_string()))?;
+    let decoded: V = decode(object.get()).map_err(|error| ConversionError(error.to_string()))?;
     let metadata = encode_object(decoded.meta())?;
     Ok((decoded, metadata))
 }
 
-fn encode_object(object: impl Serialize) -> Result<Value, ConversionError> {
+fn encode_object(object: impl Serialize) -> Result<Box<RawValue>, ConversionError> {
     // Fails for a map whose keys are not text, which is a programming error. The error may quote the object.
-    serde_json::to_value(object).map_err(|_| ConversionError::new("its type cannot be encoded as JSON"))
+    to_raw_value(&object).map_err(|_| ConversionError::new("its type cannot be encoded as JSON"))
 }

@@ -3,11 +3,13 @@
 use std::fmt;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-/// The position of a value that does not decode.
+/// A longer key of an object is truncated in a path.
+const KEY_BYTES_MAX: usize = 256;
+
+/// The position of a value that does not decode. Its text never quotes the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::webhook) struct DecodeError {
+pub struct DecodeError {
     /// The path of the field that is invalid, or that lacks a required field; empty for the object itself.
     path: String,
 }
@@ -22,13 +24,15 @@ impl fmt::Display for DecodeError {
     }
 }
 
-pub(in crate::webhook) fn decode<K: DeserializeOwned>(object: &Value) -> Result<K, DecodeError> {
-    K::deserialize(object).or_else(|_| {
-        // Only the decoder of text knows the position.
-        let text = object.to_string();
-        serde_json::from_str(&text).map_err(|error| DecodeError {
-            path: path_at(&text.as_bytes()[..error.column().min(text.len())]),
-        })
+impl std::error::Error for DecodeError {}
+
+pub(in crate::webhook) fn decode<K: DeserializeOwned>(text: &str) -> Result<K, DecodeError> {
+    serde_json::from_str(text).map_err(|error| {
+        let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+        let end = lines.map(str::len).sum::<usize>() + error.column();
+        DecodeError {
+            path: path_at(&text.as_bytes()[..end.min(text.len())]),
+        }
     })
 }
 
@@ -39,7 +43,7 @@ enum Frame {
     Array(usize),
 }
 
-/// Returns the path of the last value in the beginning of a compact JSON text.
+/// Returns the path of the last value in the beginning of a JSON text.
 fn path_at(text: &[u8]) -> String {
     let mut frames: Vec<Frame> = Vec::new();
     let mut string: Option<Vec<u8>> = None;
@@ -53,7 +57,9 @@ fn path_at(text: &[u8]) -> String {
                 }
                 string = None;
             } else {
-                content.push(byte);
+                if content.len() < KEY_BYTES_MAX {
+                    content.push(byte);
+                }
                 is_escaped = byte == b'\\' && !is_escaped;
             }
             continue;
@@ -92,7 +98,18 @@ mod tests {
     use super::*;
 
     use k8s_openapi::api::core::v1::Pod;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    /// Decodes a value from both of its forms, in one line and in several.
+    fn decode<K: DeserializeOwned>(object: &Value) -> Result<K, DecodeError> {
+        let lines = serde_json::to_string_pretty(object).expect("text");
+        let (one, other) = (
+            super::decode::<K>(&object.to_string()),
+            super::decode::<K>(&lines),
+        );
+        assert_eq!(one.as_ref().err(), other.as_ref().err(), "{lines}");
+        one
+    }
 
     fn pod(change: impl Fn(&mut Value)) -> Value {
         let mut pod = json!({
@@ -158,5 +175,11 @@ mod tests {
             ""
         );
         assert_eq!(decode::<Boat>(&Value::Null).expect_err("no object").path, "");
+    }
+    #[test]
+    fn long_key_is_truncated_in_the_path() {
+        let labels = json!({"metadata": {"labels": {"a".repeat(1000): 7}}});
+        let path = format!("metadata.labels.{}", "a".repeat(KEY_BYTES_MAX));
+        assert_eq!(decode::<Pod>(&labels).expect_err("a number").path, path);
     }
 }

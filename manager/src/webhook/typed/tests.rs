@@ -4,7 +4,7 @@ use super::*;
 
 use kube::CustomResource;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client::Cause;
 use crate::webhook::hooks::{Hooks, mutating_path, validating_path};
@@ -77,8 +77,8 @@ fn boat(oars: u32) -> Value {
 fn request(operation: Operation, object: Value, old_object: Value) -> AdmissionRequest {
     AdmissionRequest {
         operation,
-        object,
-        old_object,
+        object: object.into(),
+        old_object: old_object.into(),
         kind: GroupVersionKind {
             group: "harbour.example".to_owned(),
             version: "v1".to_owned(),

@@ -1,6 +1,7 @@
 //! Conversion reviews over a real socket. The sandbox does not call conversion webhooks.
 
 use http::StatusCode;
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use steersman_manager::object::Resource;
 use steersman_manager::webhook::{CONVERSION_PATH, ConversionError, Hooks};
@@ -10,13 +11,14 @@ use super::server::fixture;
 const BOATS: Resource = Resource::namespaced("harbour.example", "v1", "boats", "Boat");
 
 fn hooks() -> Hooks {
-    Hooks::new().converting(&BOATS, |mut boat, desired| {
+    Hooks::new().converting(&BOATS, |boat, desired| {
+        let mut boat: Value = serde_json::from_str(boat.get()).expect("JSON");
         assert_ne!(boat["oars"], 666, "for the test");
         let oars = boat["oars"].as_u64();
         let oars = oars.ok_or_else(|| ConversionError::new("oars is not a number"))?;
         boat["apiVersion"] = desired.into();
         boat["pairs"] = (oars / 2).into();
-        Ok(boat)
+        Ok(to_raw_value(&boat).expect("text"))
     })
 }
 

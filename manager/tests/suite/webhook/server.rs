@@ -143,7 +143,8 @@ fn review(object: &Value) -> String {
 fn hooks() -> Hooks {
     let mutating = |request: AdmissionRequest| {
         let mut patch = Vec::new();
-        if request.object["oars"].is_null() {
+        let object: Value = request.object.decode().expect("JSON");
+        if object["oars"].is_null() {
             patch.push(json!({"op": "add", "path": "/oars", "value": 8}));
         }
         std::future::ready(Ok(patch))
@@ -156,6 +157,7 @@ fn hooks() -> Hooks {
             ..
         } = request;
         assert_eq!((name.as_str(), namespace.as_str()), ("gig", "default"));
+        let object: Value = object.decode().expect("JSON");
         let decision = match object["oars"].as_u64() {
             Some(0) => Err(Denial::invalid(
                 "Boat",

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::api::apps::v1::Deployment;
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use steersman_controllers::appservice;
 use steersman_harness::draw::Draw;
@@ -58,12 +58,13 @@ fn hooks(caches: &Caches) -> Hooks {
             Ok(())
         })
         .with_validator(|_: &Deployment, _: &AdmissionRequest| Ok(vec!["seen".to_owned()]))
-        .converting(&BOATS, |mut object: Value, desired: &str| {
+        .converting(&BOATS, |object: &RawValue, desired: &str| {
+            let mut object: Value = serde_json::from_str(object.get()).unwrap_or_default();
             let oars = object["oars"].as_u64();
             let oars = oars.ok_or_else(|| ConversionError::new("the boat has no oars"))?;
             object["apiVersion"] = json!(desired);
             object["oars"] = json!(oars / 2);
-            Ok(object)
+            to_raw_value(&object).map_err(|_| ConversionError::new("the boat cannot be encoded"))
         })
 }
 

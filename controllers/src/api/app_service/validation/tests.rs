@@ -4,6 +4,20 @@ fn object(name: &str, spec: &Value) -> Value {
     json!({"metadata": {"name": name, "namespace": "ns", "uid": format!("uid-{name}")}, "spec": spec})
 }
 
+fn validate(
+    new: &Value,
+    old: Option<&Value>,
+    others: &[Arc<AppService>],
+    deployment_exists: bool,
+) -> Result<(), Vec<FieldError>> {
+    let old = old.map(|it| it.clone().into());
+    super::validate(&new.clone().into(), old.as_ref(), others, deployment_exists)
+}
+
+fn default_patch(object: &Value) -> Vec<Value> {
+    super::default_patch(&object.clone().into())
+}
+
 fn app(name: &str, spec: &Value) -> Arc<AppService> {
     Arc::new(serde_json::from_value(object(name, spec)).expect("an AppService"))
 }
@@ -175,5 +189,40 @@ fn defaults_do_not_change_the_children() {
     assert_eq!(
         crate::appservice::desired::service(&plain),
         crate::appservice::desired::service(&defaulted)
+    );
+}
+
+#[test]
+fn texts_that_are_too_long_are_rejected() {
+    let error = |object: &Value| {
+        let errors = validate(object, None, &[], true).err().unwrap_or_default();
+        errors.into_iter().map(|it| (it.field, it.reason)).next()
+    };
+    let long = Some(("spec".to_owned(), "FieldValueTooLong"));
+    for field in ["deploymentName", "ports", "unknown"] {
+        let spec = |bytes: usize| {
+            let value = if field == "ports" {
+                json!(vec![json!({}); bytes / 3])
+            } else {
+                json!("a".repeat(bytes))
+            };
+            object("a", &json!({"deploymentName": "a", field: value}))
+        };
+        assert_eq!(error(&spec(SPEC_MAX)), long, "{field}");
+        assert_ne!(error(&spec(SPEC_MAX - 100)), long, "{field}");
+        assert_eq!(default_patch(&spec(SPEC_MAX)), [] as [Value; 0]);
+    }
+    let variables: Vec<_> = (0..20_000)
+        .map(|it| json!({"name": format!("A{it}"), "value": ""}))
+        .collect();
+    assert_eq!(
+        error(&object("a", &json!({"deploymentName": "a", "env": variables}))),
+        None
+    );
+    let name = "a".repeat(OBJECT_NAME_MAX + 1);
+    let named = object(&name, &json!({"deploymentName": "a"}));
+    assert_eq!(
+        error(&named),
+        Some(("metadata.name".to_owned(), "FieldValueTooLong"))
     );
 }

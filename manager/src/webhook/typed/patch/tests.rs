@@ -3,6 +3,17 @@ use super::*;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::select;
+use serde_json::json;
+
+fn patch(original: &Value, before: &Value, after: &Value) -> Vec<Value> {
+    let operations = super::patch(&original.to_string(), &before.to_string(), &after.to_string());
+    operations.iter().map(|it| json!(it)).collect()
+}
+
+fn merge(original: &Value, before: &Value, after: &Value) -> Value {
+    let (original, after) = (original.to_string(), after.to_string());
+    serde_json::from_str(&super::merge(&original, &before.to_string(), &after)).expect("JSON")
+}
 
 #[test]
 fn only_changed_fields_are_in_the_patch() {
