@@ -42,6 +42,15 @@ impl Registry {
     pub fn prefixed(&self, name: &str) -> String {
         format!("{}_{name}", self.prefix)
     }
+
+    /// Registers the metrics of the process: CPU time, memory, file descriptors and start time. There are none except on Linux.
+    pub fn register_process(&self) -> Result<(), prometheus::Error> {
+        #[cfg(target_os = "linux")]
+        self.register(Box::new(
+            prometheus::process_collector::ProcessCollector::for_self(),
+        ))?;
+        Ok(())
+    }
 }
 
 impl Deref for Registry {

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::future::pending;
 use std::sync::Arc;
 
-use prometheus::process_collector::ProcessCollector;
 use steersman_config::Config;
 use steersman_manager::client::ConnectError;
 use steersman_manager::env::{Env, TaskSet};
@@ -60,7 +59,7 @@ async fn run_in(
     let mut signals = Signals::install()?;
     let hangup = Hangup::install()?;
     let stop = CancellationToken::new();
-    registry.register(Box::new(ProcessCollector::for_self()))?;
+    registry.register_process()?;
     BUILD.register(&registry)?;
     let traces = Traces::start(&config.tracing, env, &registry)?;
 

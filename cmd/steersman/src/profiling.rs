@@ -4,7 +4,10 @@
 
 #[cfg_attr(not(feature = "pprof"), path = "profiling/no_cpu.rs")]
 mod cpu;
-#[cfg_attr(not(feature = "jemalloc"), path = "profiling/no_heap.rs")]
+#[cfg_attr(
+    not(all(feature = "jemalloc", target_os = "linux")),
+    path = "profiling/no_heap.rs"
+)]
 mod heap;
 
 use std::os::unix::ffi::OsStrExt as _;
@@ -73,7 +76,7 @@ fn redirect() -> HttpResponse {
 }
 
 /// Returns a profile in the gzip-compressed format of `pprof`.
-#[cfg(any(feature = "jemalloc", feature = "pprof"))]
+#[cfg(any(all(feature = "jemalloc", target_os = "linux"), feature = "pprof"))]
 fn download(name: &str, profile: Vec<u8>) -> HttpResponse {
     let mut response = Response::new(Full::from(profile));
     let headers = response.headers_mut();
@@ -84,7 +87,7 @@ fn download(name: &str, profile: Vec<u8>) -> HttpResponse {
     response
 }
 
-#[cfg(any(feature = "jemalloc", feature = "pprof"))]
+#[cfg(any(all(feature = "jemalloc", target_os = "linux"), feature = "pprof"))]
 fn failed(profile: &str, error: &dyn std::fmt::Display) -> HttpResponse {
     tracing::warn!(profile, %error, "Failed to take profile");
     let message = format!("cannot take a {profile} profile: {error}\n");

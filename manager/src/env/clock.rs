@@ -160,7 +160,12 @@ impl Clock {
             // A reproducible run must not read the machine's clock.
             return faults.state().machine(runtime_now()).duration_since(self.start);
         }
-        let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        // CLOCK_MONOTONIC of macOS includes suspension, CLOCK_MONOTONIC of Linux does not.
+        #[cfg(target_os = "linux")]
+        let clock = rustix::time::ClockId::Boottime;
+        #[cfg(not(target_os = "linux"))]
+        let clock = rustix::time::ClockId::Monotonic;
+        let boot = rustix::time::clock_gettime(clock);
         Duration::new(
             u64::try_from(boot.tv_sec).unwrap_or(0),
             u32::try_from(boot.tv_nsec).unwrap_or(0),

@@ -5,7 +5,6 @@ use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
-use prometheus::process_collector::ProcessCollector;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
@@ -127,7 +126,7 @@ impl ManagerBuilder {
         let mut signals = Signals::install()?;
         let (stop, tasks) = (CancellationToken::new(), TaskSet::new());
         let env = Env::system(&tasks);
-        self.registry.register(Box::new(ProcessCollector::for_self()))?;
+        self.registry.register_process()?;
         let control = ControlRuntime::start()?;
         let control_env = control.env(&env);
         let built = async {

@@ -11,8 +11,6 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::metrics::Registry;
 use http::StatusCode;
-use prometheus::core::Collector;
-use prometheus::process_collector::ProcessCollector;
 use prometheus::proto::MetricFamily;
 use prometheus::{IntCounterVec, IntGaugeVec, Opts};
 
@@ -102,8 +100,12 @@ impl Slis {
 }
 
 fn start_time() -> Option<MetricFamily> {
-    let process = ProcessCollector::for_self().collect();
-    process.into_iter().find(|family| family.name() == START_TIME)
+    let process = Registry::new("process");
+    process.register_process().ok()?;
+    process
+        .gather()
+        .into_iter()
+        .find(|family| family.name() == START_TIME)
 }
 
 #[cfg(test)]

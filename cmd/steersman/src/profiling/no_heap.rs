@@ -11,6 +11,6 @@ pub(super) fn activate() {}
 pub(super) async fn profile() -> HttpResponse {
     text(
         StatusCode::NOT_IMPLEMENTED,
-        "this build has no heap profiles: build it with the cargo feature jemalloc\n",
+        "this build has no heap profiles: build it on Linux, with the cargo feature jemalloc\n",
     )
 }
