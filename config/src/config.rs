@@ -117,6 +117,8 @@ pub struct Serving {
     pub certificate: Option<CertificateFiles>,
     /// Additional certificates, selected by the server name that the client sends.
     pub sni_certificates: Vec<SniCertificate>,
+    /// Whether a free port is used instead of a port that is in use.
+    pub fallback: bool,
     /// Lowest version of TLS.
     pub min_tls_version: TlsVersion,
     /// IANA names, not validated; empty selects all suites of the TLS library.

@@ -67,12 +67,17 @@ pub(crate) fn config(
             overrides.insert("serving.bindAddress", Some(serving.bind_address.to_string()));
         }
     }
+    let fallback = is_sandbox && !sources.given("serving.securePort");
+    if fallback {
+        // The port is not known before it is bound.
+        overrides.insert("serving.securePort", None);
+    }
     let bind_address = serving.bind_address;
     let config = Config {
         generic: validator.generic(generic, is_sandbox, known, &mut overrides),
         client_connection: validator.client(client, is_sandbox, &mut overrides),
         leader_election: validator.election(election),
-        serving: validator.serving(serving),
+        serving: validator.serving(serving, fallback),
         authentication: validator.authentication(authentication),
         authorization: validator.authorization(authorization),
         webhook: validator.webhook(webhook, bind_address),

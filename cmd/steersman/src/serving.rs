@@ -4,6 +4,7 @@
 //! access all endpoints.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use steersman_config::{Authentication, ClientConnection, Config, RequestHeader, Serving};
@@ -11,8 +12,8 @@ use steersman_manager::client::{Client, ConnectError, RateLimit, Transport};
 use steersman_manager::env::Env;
 use steersman_manager::serve::{
     Access, AuthenticationOptions, Authenticator, AuthorizationOptions, Authorizer, CertificateFiles,
-    RequestHeaderNames, RequestHeaderOptions, Server, ServingCertificates, SniCertificate, TlsOptions,
-    TlsVersion,
+    RequestHeaderNames, RequestHeaderOptions, ServeError, Server, ServingCertificates, SniCertificate, Tls,
+    TlsOptions, TlsVersion,
 };
 use steersman_manager::status;
 
@@ -33,6 +34,7 @@ pub(crate) async fn bind(
         sni_certificates,
         min_tls_version,
         cipher_suites,
+        fallback,
     } = &config.serving;
     let Some(address) = *listen else {
         return Ok(None);
@@ -63,9 +65,24 @@ pub(crate) async fn bind(
         // A browser would ask for a certificate, which the sandbox does not use.
         request_client_certificates: config.sandbox.is_none(),
     })?;
-    // The listener belongs to the runtime on which it is bound.
+    let server = match bind_address(env, address, tls.clone()).await {
+        Err(ServeError::Bind { address, source })
+            if *fallback && source.kind() == io::ErrorKind::AddrInUse =>
+        {
+            bind_address(env, SocketAddr::new(address.ip(), 0), tls).await
+        }
+        server => server,
+    };
+    Ok(Some((server?, certificates)))
+}
+
+/// Binds the port. The listener belongs to the runtime on which it is bound.
+async fn bind_address(env: &Env, address: SocketAddr, tls: Tls) -> Result<Server, ServeError> {
     let bound = env.tasks.spawn(Server::bind(address, tls)).await;
-    Ok(Some((bound.map_err(io::Error::other)??, certificates)))
+    bound.unwrap_or_else(|error| {
+        let source = io::Error::other(error);
+        Err(ServeError::Bind { address, source })
+    })
 }
 
 fn certificate_files(files: &steersman_config::CertificateFiles) -> CertificateFiles {

@@ -13,7 +13,8 @@ use crate::duration::GoDuration;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Secure serving flags")]
 pub(crate) struct ServingFlags {
-    /// Port that serves health and metrics over HTTPS; 0 disables it
+    /// Port that serves health and metrics over HTTPS; 0 disables it; with --sandbox, the default is replaced by a free port if it is
+    /// in use
     #[arg(long, id = "serving.securePort", value_name = "PORT", default_value = "10257", value_parser = whole)]
     pub(crate) secure_port: i64,
     /// IP address to listen on; `0.0.0.0` and `::` listen on all interfaces; defaults to 127.0.0.1 with --sandbox

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{chosen, error, run};
+use super::{chosen, error, print, run};
 use crate::{Enablement, Rate, Sandbox};
 
 #[test]
@@ -11,6 +11,15 @@ fn sandbox_serves_its_endpoints_on_loopback_by_default() {
     assert_eq!(listen(&["--sandbox"]), "127.0.0.1:10257");
     assert_eq!(listen(&["--sandbox", "--bind-address=0.0.0.0"]), "0.0.0.0:10257");
     assert_eq!(listen(&[]), "0.0.0.0:10257");
+}
+
+#[test]
+fn sandbox_replaces_only_the_default_port_by_a_free_one() {
+    let fallback = |args: &[&str]| run(args).serving.fallback;
+    assert!(fallback(&["--sandbox"]));
+    assert!(!fallback(&["--sandbox", "--secure-port=10257"]));
+    assert!(!print(&["--sandbox", "--write-config-to=-"]).contains("securePort"));
+    assert!(!fallback(&[]));
 }
 
 #[test]

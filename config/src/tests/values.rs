@@ -43,6 +43,7 @@ fn defaults_are_those_of_kube_controller_manager() {
         },
         serving: Serving {
             listen: Some(SocketAddr::from(([0, 0, 0, 0], 10257))),
+            fallback: false,
             certificate: None,
             sni_certificates: Vec::new(),
             min_tls_version: TlsVersion::Tls12,
@@ -153,6 +154,7 @@ fn every_flag_is_parsed() {
         },
         serving: Serving {
             listen: Some("[::1]:1".parse().expect("an address")),
+            fallback: false,
             certificate: Some(CertificateFiles {
                 certificate: "/c".into(),
                 private_key: "/p".into(),

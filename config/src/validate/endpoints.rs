@@ -8,7 +8,7 @@ use crate::flags::{ServingFlags, WebhookFlags};
 use crate::syntax;
 
 impl Validator<'_> {
-    pub(super) fn serving(&mut self, flags: ServingFlags) -> Serving {
+    pub(super) fn serving(&mut self, flags: ServingFlags, fallback: bool) -> Serving {
         let ServingFlags {
             secure_port,
             bind_address,
@@ -46,6 +46,7 @@ impl Validator<'_> {
         }
         Serving {
             listen: Serving::listen(bind_address, port),
+            fallback,
             certificate,
             sni_certificates: tls_sni_cert_key,
             min_tls_version: tls_min_version,

@@ -402,6 +402,13 @@ async fn port_in_use_is_rejected() {
 }
 
 #[tokio::test]
+    // Nothing but --sandbox replaces a port.
+    is_rejected(
+        &["--kubeconfig=/nowhere", "--bind-address=127.0.0.1", &port],
+        &words,
+    )
+    .await;
+
 async fn foreign_kubeconfig_is_not_overwritten() {
     let files = Files::new();
     let foreign = files.write("foreign", &kubeconfig(json!({}), &json!({"token": SECRET})));
@@ -427,7 +434,7 @@ async fn foreign_kubeconfig_is_not_overwritten() {
 #[tokio::test]
 async fn control_characters_of_paths_are_escaped() {
     for flag in ["--config", "--kubeconfig", "--write-config-to"] {
-        let sentence = rejection(&[&format!("{flag}=/nowhere/\u{e}")]).await;
+        let sentence = rejection(&["--secure-port=0", &format!("{flag}=/nowhere/\u{e}")]).await;
         assert!(sentence.contains(r"/nowhere/\u{e}: No such file"), "{sentence}");
         assert!(!sentence.contains(char::is_control), "{sentence:?}");
     }

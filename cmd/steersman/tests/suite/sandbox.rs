@@ -1,11 +1,15 @@
 //! `steersman --sandbox`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use steersman_harness::{Api, Program, endpoint, fixtures, time};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Command;
 
 use crate::PROGRAM;
 
@@ -106,6 +110,40 @@ async fn summary_shows_addresses_controllers_and_commands() {
         "kubectl scale appservice/hello --replicas=".to_owned(),
     ] {
         assert!(summary.contains(&tried), "{summary}");
+    }
+}
+
+#[tokio::test]
+async fn second_sandbox_starts_beside_the_first() {
+    let files = tempfile::tempdir().expect("a directory");
+    let mut addresses = BTreeSet::new();
+    let mut running = Vec::new();
+    for _ in 0..2 {
+        let mut child = Command::new(PROGRAM)
+            .arg("--sandbox")
+            .env("TMPDIR", files.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+        for label in ["API server:", "Status page:"] {
+            let printed = time::within(time::ANSWER, async {
+                loop {
+                    let line = lines.next_line().await.expect("text").expect("the summary");
+                    if let Some(address) = line.strip_prefix(label) {
+                        return address.trim().trim_end_matches('/').to_owned();
+                    }
+                }
+            });
+            addresses.insert(printed.await.expect("a line of the summary"));
+        }
+        running.push((child, lines));
+    }
+    assert_eq!(addresses.len(), 4, "{addresses:?}");
+    for (child, _) in &mut running {
+        assert!(child.try_wait().expect("a child").is_none(), "both run");
     }
 }
 
