@@ -21,6 +21,10 @@ pub enum Parsed {
     Write { path: PathBuf, text: String },
     /// Print the `CustomResourceDefinitions`.
     Crds,
+    /// Print the objects of an installation.
+    Manifests,
+    /// Print the version and the build as JSON.
+    Version,
     /// Run the tour.
     Tour,
 }
@@ -113,12 +117,12 @@ pub struct LeaderElection {
 pub struct Serving {
     /// None disables the endpoints.
     pub listen: Option<SocketAddr>,
+    /// Whether a free port is used instead of a port that is in use.
+    pub fallback: bool,
     /// None generates a self-signed certificate at start.
     pub certificate: Option<CertificateFiles>,
     /// Additional certificates, selected by the server name that the client sends.
     pub sni_certificates: Vec<SniCertificate>,
-    /// Whether a free port is used instead of a port that is in use.
-    pub fallback: bool,
     /// Lowest version of TLS.
     pub min_tls_version: TlsVersion,
     /// IANA names, not validated; empty selects all suites of the TLS library.

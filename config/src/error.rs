@@ -10,39 +10,30 @@ use crate::file::FileError;
 pub enum Error {
     #[error("unknown flag {}; {}", flag.escape_debug(), match suggestion {
         Some(suggestion) => format!("did you mean {suggestion}?"),
-        None => "`steersman --help` lists all flags".to_owned(),
+        None => format!("`{program} --help` lists all flags"),
     })]
     UnknownFlag {
         flag: String,
         /// A flag with a similar name.
         suggestion: Option<String>,
+        /// The program, and its subcommand if there is one.
+        program: String,
     },
-    /// An argument that is not a flag.
-    #[error("unexpected argument {argument:?}: {}", if *switch {
-        "the value of a boolean flag follows `=`, as in --leader-elect=false"
-    } else {
-        "expected flags, or a subcommand as the first argument; see `steersman --help`"
+    #[error("unknown command {name:?}; {}", match suggestion {
+        Some(suggestion) => format!("did you mean {suggestion}?"),
+        None => "`steersman --help` lists all commands".to_owned(),
     })]
-    Positional {
-        argument: String,
-        /// Whether the argument is a boolean.
-        switch: bool,
+    UnknownCommand {
+        name: String,
+        /// A command with a similar name.
+        suggestion: Option<String>,
     },
-    /// A subcommand was given an argument.
-    #[error(
-        "unexpected argument {argument:?}: `steersman {name}` takes no further arguments; see `steersman {name} --help`"
-    )]
-    Subcommand { name: &'static str, argument: String },
-    /// A subcommand was given no argument or an unknown one.
-    #[error(
-        "`steersman {name}` needs one of {}, not {value:?}; see `steersman {name} --help`", values.join(", ")
-    )]
-    SubcommandValue {
-        name: &'static str,
-        /// Empty if it is missing.
-        value: String,
-        values: &'static [&'static str],
-    },
+    /// An argument that is neither a flag nor a value.
+    #[error("unexpected argument {argument:?}; see `{program} --help`")]
+    Argument { argument: String, program: String },
+    /// An argument that is meant as the value of a boolean flag.
+    #[error("unexpected argument {0:?}: the value of a boolean flag follows `=`, as in --leader-elect=false")]
+    Boolean(String),
     #[error("{flag} needs a value, as in {flag}={kind}")]
     MissingValue {
         flag: String,
@@ -57,8 +48,12 @@ pub enum Error {
         reason: String,
     },
     /// Any other error of the parser.
-    #[error("{0}; see `steersman --help`")]
-    Usage(String),
+    #[error("{problem}; see `{program} --help`")]
+    Usage {
+        problem: String,
+        /// The program, and its subcommand if there is one.
+        program: String,
+    },
     #[error(transparent)]
     File(#[from] FileError),
     /// Values that fail validation. Not empty.

@@ -6,15 +6,15 @@
 //! Fields hold values as given on the command line; [`crate::validate`] turns them into a [`crate::Config`]. Names and
 //! defaults follow kube-controller-manager where it has the flag.
 
+mod commands;
 mod controllers;
 mod endpoints;
 mod manager;
 mod values;
 
-use std::ffi::OsString;
-
 use clap::{Args, CommandFactory, Parser, ValueHint};
 
+pub(crate) use commands::{Command, VersionFormat};
 pub(crate) use controllers::{
     AppServiceFlags, DeploymentFlags, GarbageCollectorFlags, HollowKubeletFlags, ReplicaFlags, SandboxFlags,
 };
@@ -25,13 +25,21 @@ pub(crate) use endpoints::{
 pub(crate) use manager::{ClientFlags, ElectionFlags, FileFlags, GenericFlags};
 pub(crate) use values::{BOOL, Switch};
 
+use self::commands::help_flag;
 use crate::selector::KnownController;
+
+/// The name of the program.
+pub(crate) const PROGRAM: &str = "steersman";
 
 #[derive(Debug, Parser)]
 #[command(
+    name = PROGRAM,
+    bin_name = PROGRAM,
+    about = "A controller manager for Kubernetes: several controllers on shared caches in one process",
     disable_help_flag = true,
     disable_version_flag = true,
-    args_override_self = true
+    args_override_self = true,
+    args_conflicts_with_subcommands = true
 )]
 pub(crate) struct Flags {
     #[command(flatten)]
@@ -70,9 +78,8 @@ pub(crate) struct Flags {
     pub(crate) sandbox: SandboxFlags,
     #[command(flatten)]
     pub(crate) global: GlobalFlags,
-    /// Parsed only to be rejected with our own message.
-    #[arg(hide = true)]
-    pub(crate) positional: Vec<OsString>,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Debug, Args)]
@@ -88,7 +95,8 @@ pub(crate) struct GlobalFlags {
 
 /// Returns the parser, with the names of the controllers in the help.
 pub(crate) fn command(known: &[KnownController]) -> clap::Command {
-    Flags::command().mut_args(|arg| {
+    let command = Flags::command().mut_subcommands(|command| command.arg(help_flag()));
+    command.mut_args(|arg| {
         if arg.get_id() == "generic.controllers" {
             let help = format!("{}. {}", help_of(&arg), names(known));
             arg.help(help).allow_hyphen_values(true)
@@ -99,13 +107,12 @@ pub(crate) fn command(known: &[KnownController]) -> clap::Command {
                 .default_missing_value("true")
         } else {
             // The next argument is the value, even `-1s` or `-foo`.
-            let is_flag = arg.get_long().is_some();
             let hint = match value_name(&arg) {
                 "FILE" => ValueHint::FilePath,
                 "DIRECTORY" => ValueHint::DirPath,
                 _ => ValueHint::Other,
             };
-            arg.allow_hyphen_values(is_flag).value_hint(hint)
+            arg.allow_hyphen_values(true).value_hint(hint)
         }
     })
 }

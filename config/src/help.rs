@@ -6,7 +6,6 @@ use clap::Arg;
 
 use crate::flags::{command, help_of, is_switch, value_name};
 use crate::selector::KnownController;
-use crate::subcommand;
 
 /// Width of the help in columns.
 const WIDTH: usize = 100;
@@ -22,7 +21,13 @@ pub(crate) fn help(known: &[KnownController]) -> String {
         "A controller manager for Kubernetes: several controllers on shared caches in one process.\n\n\
          Usage:\n  steersman [flags]\n            Run the manager.\n",
     );
-    out.push_str(&subcommand::list());
+    let mut command = command(known);
+    // Adds `help`.
+    command.build();
+    for it in command.get_subcommands() {
+        let about = it.get_about().map(ToString::to_string).unwrap_or_default();
+        let _ = write!(out, "  steersman {}\n            {about}.\n", it.get_name());
+    }
     out.push('\n');
     for line in wrap(SYNTAX, WIDTH) {
         let _ = writeln!(out, "{line}");

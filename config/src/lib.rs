@@ -21,7 +21,6 @@ mod reload;
 mod schema;
 mod selector;
 mod sources;
-mod subcommand;
 mod syntax;
 #[cfg(test)]
 mod tests;

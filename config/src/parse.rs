@@ -5,39 +5,47 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, FromArgMatches as _};
+use clap::{ArgMatches, Command, FromArgMatches as _};
 
 use crate::config::Parsed;
 use crate::error::{Error, Invalid};
 use crate::file::{self, Values};
-use crate::flags::{FileFlags, Flags, Switch, command, value_name};
+use crate::flags::{self, FileFlags, Flags, Switch, VersionFormat, command, value_name};
 use crate::help::help;
 use crate::selector::KnownController;
 use crate::sources::Sources;
-use crate::{subcommand, validate};
+use crate::{manual, validate};
 
 /// Parses the arguments of the process, without its name. `known` are the controllers that `--controllers` accepts.
 pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[KnownController]) -> Result<Parsed, Error> {
-    let args: Vec<OsString> = args.into_iter().collect();
-    if let Some(parsed) = subcommand::parse(&args, known) {
-        return parsed;
+    let command = command(known).no_binary_name(true);
+    let args: Vec<_> = { args.into_iter() }
+        .map(|arg| with_dashes(arg, &command))
+        .collect();
+    let (mut flags, mut matches) = match command.clone().try_get_matches_from(&args) {
+        Ok(matches) => flags_of(matches, &command)?,
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            // Only the help of the manager is not the parser's.
+            let of_manager = args.len() == 1;
+            return Ok(Parsed::Print(if of_manager {
+                help(known)
+            } else {
+                error.render().to_string()
+            }));
+        }
+        Err(error) => {
+            let subcommand = args.first().and_then(|name| command.find_subcommand(name));
+            return Err(convert(&error, subcommand.unwrap_or(&command)));
+        }
+    };
+    if let Some(subcommand) = flags.command {
+        return Ok(run(subcommand, known));
     }
-    let command = command(known);
-    let args: Vec<_> = args.into_iter().map(|arg| with_dashes(arg, &command)).collect();
-    let (mut flags, mut matches) = matches(args.clone(), &command)?;
     if flags.global.help.0 {
         return Ok(Parsed::Print(help(known)));
     }
-    if let Some(argument) = flags.positional.first() {
-        let argument = argument.to_string_lossy().into_owned();
-        let switch = argument.parse::<Switch>().is_ok();
-        return Err(Error::Positional { argument, switch });
-    }
     if flags.global.version.0 {
-        return Ok(Parsed::Print(format!(
-            "Steersman v{}\n",
-            env!("CARGO_PKG_VERSION")
-        )));
+        return Ok(Parsed::Print(version()));
     }
     let mut values = Values::new();
     if let Some(path) = flags
@@ -50,7 +58,8 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[KnownController]
         // The command line wins.
         values.retain(|field, _| matches.value_source(field) != Some(ValueSource::CommandLine));
         let args = args.into_iter().chain(file::arguments(&values, &command));
-        (flags, matches) = self::matches(args, &command)?;
+        let both = command.clone().try_get_matches_from(args);
+        (flags, matches) = flags_of(both.map_err(|error| convert(&error, &command))?, &command)?;
     }
     let FileFlags {
         validate_only: Switch(validate_only),
@@ -84,18 +93,31 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[KnownController]
     )
 }
 
-fn matches(
-    args: impl IntoIterator<Item = OsString>,
-    command: &clap::Command,
-) -> Result<(Flags, ArgMatches), Error> {
-    let matches = command.clone().no_binary_name(true).try_get_matches_from(args);
-    let matches = matches.map_err(|error| convert(&error, command))?;
+fn flags_of(matches: ArgMatches, command: &Command) -> Result<(Flags, ArgMatches), Error> {
     let flags = Flags::from_arg_matches(&matches).map_err(|error| convert(&error, command))?;
     Ok((flags, matches))
 }
 
+fn run(subcommand: flags::Command, known: &[KnownController]) -> Parsed {
+    match subcommand {
+        flags::Command::Completion { shell } => Parsed::Print(manual::completion(shell, known)),
+        flags::Command::Crds => Parsed::Crds,
+        flags::Command::Man => Parsed::Print(manual::page(known)),
+        flags::Command::Manifests => Parsed::Manifests,
+        flags::Command::Tour => Parsed::Tour,
+        flags::Command::Version { output } => match output {
+            VersionFormat::Text => Parsed::Print(version()),
+            VersionFormat::Json => Parsed::Version,
+        },
+    }
+}
+
+fn version() -> String {
+    concat!("Steersman v", env!("CARGO_PKG_VERSION"), "\n").to_owned()
+}
+
 /// Replaces underscores in the name of a known flag: `--leader_elect=x` becomes `--leader-elect=x`.
-fn with_dashes(arg: OsString, command: &clap::Command) -> OsString {
+fn with_dashes(arg: OsString, command: &Command) -> OsString {
     let Some(rest) = arg.to_str().and_then(|text| text.strip_prefix("--")) else {
         return arg;
     };
@@ -107,31 +129,53 @@ fn with_dashes(arg: OsString, command: &clap::Command) -> OsString {
     arg
 }
 
-/// Converts the parser's error to one sentence.
-pub(crate) fn convert(error: &clap::Error, command: &clap::Command) -> Error {
+/// Converts the parser's error to one sentence. `command` is the subcommand, or the manager.
+pub(crate) fn convert(error: &clap::Error, command: &Command) -> Error {
+    let program = match command.get_name() {
+        flags::PROGRAM => flags::PROGRAM.to_owned(),
+        subcommand => format!("{} {subcommand}", flags::PROGRAM),
+    };
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(texts)) => texts.join(", "),
         _ => String::new(),
     };
-    // The parser appends the value name: `--kubeconfig <FILE>`.
+    let suggestion = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        // The most similar one is the last.
+        Some(ContextValue::Strings(texts)) => texts.last().cloned(),
+        _ => None,
+    };
+    // The parser appends the value name: `--kubeconfig <FILE>`. An argument of a subcommand is only a value name.
     let argument = text(ContextKind::InvalidArg);
-    let flag = argument
-        .split([' ', '[', '='])
-        .next()
-        .unwrap_or_default()
-        .to_owned();
+    let flag = argument.split([' ', '[', '=']).next().unwrap_or_default();
+    let flag = flag.trim_matches(['<', '>']).to_owned();
     let value = text(ContextKind::InvalidValue);
     match error.kind() {
-        ErrorKind::UnknownArgument => {
-            let suggestion = Some(text(ContextKind::SuggestedArg)).filter(|flag| !flag.is_empty());
-            Error::UnknownFlag { flag, suggestion }
+        ErrorKind::UnknownArgument if argument.starts_with('-') => Error::UnknownFlag {
+            flag,
+            suggestion: suggestion(ContextKind::SuggestedArg),
+            program,
+        },
+        ErrorKind::UnknownArgument => Error::Argument { argument, program },
+        // The only conflict is that of a flag with a subcommand.
+        ErrorKind::ArgumentConflict => {
+            let argument = text(ContextKind::InvalidSubcommand);
+            if argument.parse::<Switch>().is_ok() {
+                Error::Boolean(argument)
+            } else {
+                Error::Argument { argument, program }
+            }
         }
+        ErrorKind::InvalidSubcommand => Error::UnknownCommand {
+            name: text(ContextKind::InvalidSubcommand),
+            suggestion: suggestion(ContextKind::SuggestedSubcommand),
+        },
         ErrorKind::ValueValidation => {
             let reason = error.source().map(ToString::to_string).unwrap_or_default();
             Error::BadValue { flag, value, reason }
         }
-        ErrorKind::InvalidValue if !value.is_empty() => {
+        ErrorKind::InvalidValue if !value.is_empty() || !flag.starts_with('-') => {
             let valid = match error.get(ContextKind::ValidValue) {
                 Some(ContextValue::Strings(valid)) => valid.join("` or `"),
                 _ => String::new(),
@@ -147,10 +191,20 @@ pub(crate) fn convert(error: &clap::Error, command: &clap::Command) -> Error {
                 flag,
             }
         }
-        ErrorKind::InvalidUtf8 => Error::Usage("an argument is not valid UTF-8".to_owned()),
+        ErrorKind::MissingRequiredArgument => Error::Usage {
+            problem: format!("`{program}` needs an argument: {flag}"),
+            program,
+        },
+        ErrorKind::InvalidUtf8 => Error::Usage {
+            problem: "an argument is not valid UTF-8".to_owned(),
+            program,
+        },
         kind => {
             let what = kind.as_str().unwrap_or("invalid command line");
-            Error::Usage(format!("{what} ({argument:?})"))
+            Error::Usage {
+                problem: format!("{what} ({argument:?})"),
+                program,
+            }
         }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn config(
         replicas,
         sandbox,
         global: GlobalFlags { help: _, version: _ },
-        positional: _,
+        command: _,
     } = flags;
     let mut validator = Validator {
         errors: Vec::new(),

@@ -34,6 +34,9 @@ use steersman_controllers::registry::{CONTROLLERS, Descriptor};
 /// Name of the program in user agents, metrics and events.
 pub(crate) const NAME: &str = "steersman";
 
+/// The objects of `deploy/base` except the CRDs, in YAML.
+const MANIFESTS: &str = include_str!(concat!(env!("OUT_DIR"), "/manifests.yaml"));
+
 /// Runs the program. `arguments` do not include the program's name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -41,7 +44,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Parsed::Run(config)) => config,
         Ok(Parsed::Write { path, text }) => return write(&path, &text),
         Ok(Parsed::Print(text)) => return print(&text),
-        Ok(Parsed::Crds) => return print(&yaml::documents(&api::crds())),
+        Ok(Parsed::Crds) => return print(&crd_documents()),
+        Ok(Parsed::Manifests) => return print(&(crd_documents() + MANIFESTS)),
+        Ok(Parsed::Version) => return print(&format!("{:#}\n", build::BUILD.document())),
         Ok(Parsed::Tour) => {
             return match run(demo::tour(&known())) {
                 Ok(()) => ExitCode::SUCCESS,
@@ -73,6 +78,10 @@ pub fn known() -> Vec<KnownController> {
         enabled_by_default: it.enabled_by_default,
     };
     CONTROLLERS.iter().map(known).collect()
+}
+
+fn crd_documents() -> String {
+    yaml::documents(&api::crds())
 }
 
 fn print(text: &str) -> ExitCode {

@@ -116,21 +116,59 @@ fn parse_errors_are_one_sentence() {
             &["--no-leader-elect"],
             "unknown flag --no-leader-elect; did you mean --leader-elect?",
         ),
+        (&["--sandbx"], "unknown flag --sandbx; did you mean --sandbox?"),
         (
             &["run"],
-            "unexpected argument \"run\": expected flags, or a subcommand as the first argument; see `steersman --help`",
+            "unknown command \"run\"; `steersman --help` lists all commands",
+        ),
+        (&["tuor"], "unknown command \"tuor\"; did you mean tour?"),
+        (
+            &["help", "tuor"],
+            "unknown command \"tuor\"; `steersman --help` lists all commands",
         ),
         (
             &["a\nb"],
-            "unexpected argument \"a\\nb\": expected flags, or a subcommand as the first argument; see `steersman --help`",
+            "unknown command \"a\\nb\"; `steersman --help` lists all commands",
         ),
         (
             &["-v2", "crds"],
-            "unexpected argument \"crds\": expected flags, or a subcommand as the first argument; see `steersman --help`",
+            "unexpected argument \"crds\"; see `steersman --help`",
         ),
         (
             &["crds", "--sandbox"],
-            "unexpected argument \"--sandbox\": `steersman crds` takes no further arguments; see `steersman crds --help`",
+            "unknown flag --sandbox; `steersman crds --help` lists all flags",
+        ),
+        (
+            &["crds", "all"],
+            "unexpected argument \"all\"; see `steersman crds --help`",
+        ),
+        (
+            &["version", "--outptu=json"],
+            "unknown flag --outptu; did you mean --output?",
+        ),
+        (
+            &["version", "--output", "yaml"],
+            "invalid value \"yaml\" for --output: it must be `text` or `json`",
+        ),
+        (
+            &["version", "--output"],
+            "--output needs a value, as in --output=FORMAT",
+        ),
+        (
+            &["completion"],
+            "`steersman completion` needs an argument: SHELL; see `steersman completion --help`",
+        ),
+        (
+            &["completion", "tcsh"],
+            "invalid value \"tcsh\" for SHELL: it must be `bash` or `elvish` or `fish` or `powershell` or `zsh`",
+        ),
+        (
+            &["completion", ""],
+            "invalid value \"\" for SHELL: it must be `bash` or `elvish` or `fish` or `powershell` or `zsh`",
+        ),
+        (
+            &["completion", "bash", "zsh"],
+            "unexpected argument \"zsh\"; see `steersman completion --help`",
         ),
         (
             &["--kubeconfig"],
@@ -207,7 +245,11 @@ fn help_and_version_are_printed() {
     );
     let help = print(&["--help"]);
     assert_eq!(print(&["-h"]), help);
-    assert_eq!(print(&["--help", "--version", "--secure-port=-1", "x"]), help);
+    assert_eq!(print(&["--help", "--version", "--secure-port=-1"]), help);
+    assert_eq!(print(&["help"]), help);
+    assert_eq!(print(&["version"]), print(&["--version"]));
+    assert_eq!(print(&["version", "--output=text"]), print(&["--version"]));
+    assert_eq!(parse_all(&["version", "-o", "json"]), Ok(Parsed::Version));
     assert_eq!(run(&["--version=false"]), run(&[]));
     assert!(error(&["--help", "--no-such"]).starts_with("unknown flag"));
 }
@@ -215,11 +257,19 @@ fn help_and_version_are_printed() {
 #[test]
 fn subcommand_is_the_first_argument_and_has_its_own_help() {
     assert_eq!(parse_all(&["crds"]), Ok(Parsed::Crds));
-    let help = print(&["crds", "--help"]);
-    assert_eq!(print(&["crds", "-h"]), help);
-    assert!(help.contains("steersman crds | kubectl apply -f -"), "{help}");
-    assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
-    assert!(print(&["--help"]).contains("\n  steersman crds\n"));
+    assert_eq!(parse_all(&["manifests"]), Ok(Parsed::Manifests));
+    assert_eq!(parse_all(&["tour"]), Ok(Parsed::Tour));
+    let all = print(&["--help"]);
+    for name in ["completion", "crds", "man", "manifests", "tour", "version"] {
+        let help = print(&[name, "--help"]);
+        assert_eq!(print(&[name, "-h"]), help);
+        assert_eq!(print(&["help", name]), help);
+        assert!(help.contains(&format!("Usage: steersman {name}")), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+        assert!(all.contains(&format!("\n  steersman {name}\n")), "{all}");
+    }
+    assert!(print(&["crds", "--help"]).contains("steersman crds | kubectl apply -f -"));
+    assert!(print(&["completion", "--help"]).contains("source <(steersman completion bash)"));
 }
 
 proptest! {

@@ -54,7 +54,9 @@ impl BuildInfo {
         registry.register(Box::new(metric))
     }
 
-    fn document(&self) -> Value {
+    /// Returns the document of `/version`.
+    #[must_use]
+    pub fn document(&self) -> Value {
         let fields = self.fields().into_iter();
         fields
             .map(|(_, key, value)| (key.to_owned(), json!(value)))

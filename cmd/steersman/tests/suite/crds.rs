@@ -50,6 +50,36 @@ async fn printed_crds_equal_deployed_crds() {
     );
 }
 
+/// The files of `deploy/base` are those that its kustomization lists: `deploy/render` writes both.
+#[tokio::test]
+async fn manifests_are_the_crds_and_the_objects_of_the_base() {
+    let crds = program::run(PROGRAM, &["crds"]).await.stdout;
+    let ended = program::run(PROGRAM, &["manifests"]).await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let others = ended.stdout.strip_prefix(&crds).expect("the CRDs first");
+    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/base");
+    let mut length = 0;
+    for folder in [base.clone(), base.join("roles")] {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let name = entry.file_name();
+            // The list of the files, and the values that they were rendered with.
+            if entry.path().is_dir() || name == "kustomization.yaml" || name == "values.yaml" {
+                continue;
+            }
+            let text = format!("---\n{}", fs::read_to_string(entry.path()).expect("a file"));
+            assert!(others.contains(&text), "no {}", name.display());
+            length += text.len();
+        }
+    }
+    assert_eq!(others.len(), length, "nothing else is printed");
+    let first = others.find("kind: Namespace").expect("a namespace");
+    assert!(
+        others
+            .find("namespace: steersman-system")
+            .is_some_and(|it| first < it)
+    );
+}
+
 #[tokio::test]
 async fn crds_help_shows_the_kubectl_command() {
     let ended = program::run(PROGRAM, &["crds", "--help"]).await;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
 use steersman_harness::program;
 
 use crate::PROGRAM;
@@ -13,13 +14,28 @@ async fn help_and_version_go_to_stdout() {
     for (flag, begins, contains) in [
         ("--help", "A controller manager for Kubernetes", "hollow-kubelet"),
         ("-h", "A controller manager for Kubernetes", "--leader-elect"),
+        ("help", "A controller manager for Kubernetes", "steersman tour"),
         ("--version", "Steersman v", env!("CARGO_PKG_VERSION")),
+        ("version", "Steersman v", env!("CARGO_PKG_VERSION")),
     ] {
         let ended = program::run(PROGRAM, &[flag]).await;
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{flag}");
         assert!(ended.stdout.starts_with(begins), "{flag}: {}", ended.stdout);
         assert!(ended.stdout.contains(contains), "{flag}: {}", ended.stdout);
     }
+}
+
+#[tokio::test]
+async fn version_as_json_describes_the_build() {
+    let ended = program::run(PROGRAM, &["version", "--output", "json"]).await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(document["gitVersion"], concat!("v", env!("CARGO_PKG_VERSION")));
+    assert!(
+        document["rustVersion"]
+            .as_str()
+            .is_some_and(|it| it.starts_with("rustc"))
+    );
 }
 
 #[test]

@@ -71,7 +71,7 @@ async fn invalid_flags_are_rejected() {
         "--leader-elect-lease-duration=10s",
         "--leader-elect-renew-deadline=10s",
     ];
-    let cases: [(&[&str], &[&str]); 12] = [
+    let cases: [(&[&str], &[&str]); 15] = [
         (
             &["--controllers=*,replicasett"],
             &["\"replicasett\"", "known controllers", "steersman --help"],
@@ -81,7 +81,13 @@ async fn invalid_flags_are_rejected() {
             &["--controller", "did you mean --controllers?"],
         ),
         (&["--nonsense"], &["--nonsense", "steersman --help"]),
-        (&["run"], &["\"run\"", "subcommand", "steersman --help"]),
+        (&["--sandbx"], &["--sandbx", "did you mean --sandbox?"]),
+        (&["run"], &["unknown command \"run\"", "steersman --help"]),
+        (&["tuor"], &["unknown command \"tuor\"", "did you mean tour?"]),
+        (
+            &["version", "--output", "yaml"],
+            &["\"yaml\"", "--output", "`text` or `json`"],
+        ),
         (
             &["--leader-elect", "false"],
             &["\"false\"", "--leader-elect=false"],
@@ -396,12 +402,6 @@ async fn port_in_use_is_rejected() {
     let words: [&str; 3] = [&address, "in use", "--secure-port"];
     is_rejected(&["--sandbox", "--bind-address=127.0.0.1", &port], &words).await;
 
-    let listen = format!("--sandbox-listen={address}");
-    let words: [&str; 3] = [&address, "in use", "--sandbox-listen"];
-    is_rejected(&["--sandbox", "--secure-port=0", &listen], &words).await;
-}
-
-#[tokio::test]
     // Nothing but --sandbox replaces a port.
     is_rejected(
         &["--kubeconfig=/nowhere", "--bind-address=127.0.0.1", &port],
@@ -409,6 +409,12 @@ async fn port_in_use_is_rejected() {
     )
     .await;
 
+    let listen = format!("--sandbox-listen={address}");
+    let words: [&str; 3] = [&address, "in use", "--sandbox-listen"];
+    is_rejected(&["--sandbox", "--secure-port=0", &listen], &words).await;
+}
+
+#[tokio::test]
 async fn foreign_kubeconfig_is_not_overwritten() {
     let files = Files::new();
     let foreign = files.write("foreign", &kubeconfig(json!({}), &json!({"token": SECRET})));
