@@ -1,9 +1,20 @@
 use super::*;
 
+use std::cell::Cell;
+
 use crate::api::app_service::AppService;
 use crate::appservice::child::Service;
 use crate::appservice::desired;
 use crate::support::deployment::Deployment;
+
+thread_local! {
+    static COMPARISONS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts the calls of `covers` by the test of this thread.
+pub(super) fn count_comparison() {
+    COMPARISONS.with(|it| it.set(it.get() + 1));
+}
 
 fn app(spec: &Value) -> AppService {
     let metadata = json!({"name": "shop", "namespace": "ns", "uid": "u", "resourceVersion": "1"});
@@ -185,4 +196,41 @@ fn unset_replicas_and_image_are_not_compared() {
     it["spec"]["replicas"] = json!(7);
     container(&mut it)["image"] = json!("theirs");
     assert!(!is_due(&unset, &it));
+}
+
+/// A tenant can create an object of this size. A comparison in quadratic time blocked a thread for seconds.
+#[test]
+fn comparison_of_long_lists_is_linear() {
+    let variables = |of: &dyn Fn(usize) -> Value| -> Value { (0..20_000).map(of).collect() };
+    let desired = variables(&|it| json!({"name": format!("V{it}"), "value": "a"}));
+    let app = app(&json!({"env": desired}));
+    for (present, is_drift) in [
+        (desired.clone(), false),
+        (
+            variables(&|it| json!({"name": format!("V{}", 19_999 - it), "value": "a"})),
+            false,
+        ),
+        (
+            variables(&|it| json!({"name": format!("V{it}"), "value": if it < 19_999 { "a" } else { "b" }})),
+            true,
+        ),
+        (variables(&|_| json!({"name": "V0", "value": "b"})), true),
+    ] {
+        let mut it = stored(&app);
+        container(&mut it)["env"] = present;
+        COMPARISONS.with(|it| it.set(0));
+        assert_eq!(is_due(&app, &it), is_drift);
+        let comparisons = COMPARISONS.with(Cell::get);
+        assert!(comparisons < 70_000, "{comparisons}");
+    }
+}
+
+#[test]
+fn last_variable_of_a_name_is_compared() {
+    let app = app(&json!({"env": [{"name": "A", "value": "b"}]}));
+    let mut it = stored(&app);
+    for (last, is_drift) in [("b", false), ("c", true)] {
+        container(&mut it)["env"] = json!([{"name": "A", "value": "b"}, {"name": "A", "value": last}]);
+        assert_eq!(is_due(&app, &it), is_drift, "{last}");
+    }
 }
