@@ -5,6 +5,8 @@
 //!   the API server. The worker proceeds with the next key.
 //! - A controller runs in [terms](Runnable::run). Each term starts with the current state of the caches and an empty queue.
 //!   Reconciles of an earlier term cannot write.
+//! - Once a day, all existing objects are reconciled again, with low priority: a net below lost events and errors that are not
+//!   retried. A reconciler that finds the desired state sends no requests.
 //! - At a stop, or the end of the term, reconciles in process are finished and no others start.
 //! - Every line that is logged in a reconcile is in a span with the controller, the object and the cause.
 //!
@@ -156,6 +158,9 @@ pub struct Options<Q = Key> {
     pub workers: usize,
     /// The time after which a reconcile is dropped and counts as failed. Defaults to 5 minutes.
     pub timeout: Duration,
+    /// The time after which all existing objects are reconciled again, plus up to a tenth. Defaults to a day; the minimum is a
+    /// second.
+    pub resync: Duration,
     /// The name of the queue in metrics. Defaults to the name of the controller.
     pub queue: Option<String>,
     /// Returns the rate limiter of a new queue. Defaults to [`default_limiter`].
@@ -207,6 +212,7 @@ impl<Q: Item> Default for Options<Q> {
         Self {
             workers: 1,
             timeout: Duration::from_mins(5),
+            resync: Duration::from_hours(24),
             queue: None,
             limiter: default_limiter,
         }

@@ -113,10 +113,24 @@ pub(crate) trait AnySource<Q: Item>: Send + Sync {
 
     /// Subscribes now. The future adds keys to `queue` until the cache is dropped.
     fn run(&self, queue: KeyQueue<Q>) -> BoxFuture<'static, ()>;
+
+    /// Adds the keys of all existing objects to `queue`.
+    fn resync<'a>(&'a self, _queue: &'a KeyQueue<Q>) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
-/// Keys to reconcile at the start of each term, whether or not the objects exist.
+/// Keys to reconcile at the start of each term and at each resync, whether or not the objects exist.
 pub(crate) struct InitialKeys<Q>(pub(crate) Vec<Q>);
+
+impl<Q: Item> InitialKeys<Q> {
+    fn add(&self, queue: &KeyQueue<Q>, change: Change) {
+        let source = "start".into();
+        for key in &self.0 {
+            queue.add(key.clone(), Priority::Low, cause(&source, change), None);
+        }
+    }
+}
 
 impl<T: Object, O: EventSource<T>, Q: Item> Source<T, O, Q> {
     /// Returns a source of the keys that `handler` computes for the deltas of `cache` that pass [`Predicate::changed`].
@@ -171,8 +185,7 @@ impl<T: Object, O: EventSource<T>, Q: Item + Sync> AnySource<Q> for Source<T, O,
                         event.end();
                     }
                     for key in keys {
-                        let source = Arc::clone(&name);
-                        queue.add(key, priority, Cause::Event { source, change }, event);
+                        queue.add(key, priority, cause(&name, change), event);
                     }
                 }
                 // All deltas of a large cache may be ready at once: yield to other tasks.
@@ -180,6 +193,26 @@ impl<T: Object, O: EventSource<T>, Q: Item + Sync> AnySource<Q> for Source<T, O,
             }
         })
     }
+
+    fn resync<'a>(&'a self, queue: &'a KeyQueue<Q>) -> BoxFuture<'a, ()> {
+        let mut subscription = self.cache.subscribe();
+        Box::pin(async move {
+            // Later changes have their own events.
+            while let Some(delta @ Delta::Added { initial: true, .. }) = subscription.try_next() {
+                if self.predicate.passes(&delta) {
+                    for key in self.handler.requests(&delta) {
+                        queue.add(key, Priority::Low, cause(&self.name, Change::Resync), None);
+                    }
+                }
+                tokio::task::consume_budget().await;
+            }
+        })
+    }
+}
+
+fn cause(source: &Arc<str>, change: Change) -> Cause {
+    let source = Arc::clone(source);
+    Cause::Event { source, change }
 }
 
 impl<Q: Item + Sync> AnySource<Q> for InitialKeys<Q> {
@@ -188,14 +221,13 @@ impl<Q: Item + Sync> AnySource<Q> for InitialKeys<Q> {
     }
 
     fn run(&self, queue: KeyQueue<Q>) -> BoxFuture<'static, ()> {
-        for key in &self.0 {
-            let cause = Cause::Event {
-                source: self.name().into(),
-                change: Change::Initial,
-            };
-            queue.add(key.clone(), Priority::Low, cause, None);
-        }
+        self.add(&queue, Change::Initial);
         Box::pin(std::future::pending())
+    }
+
+    fn resync<'a>(&'a self, queue: &'a KeyQueue<Q>) -> BoxFuture<'a, ()> {
+        self.add(queue, Change::Resync);
+        Box::pin(std::future::ready(()))
     }
 }
 

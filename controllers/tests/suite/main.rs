@@ -12,4 +12,5 @@ mod managers;
 mod randomized;
 mod replicaset;
 mod service_accounts;
+mod together;
 mod yielding;

@@ -28,6 +28,8 @@ use crate::source::{AnySource, EventSource, InitialKeys, Source, Trigger};
 const STUCK_GRACE: Duration = Duration::from_secs(30);
 /// The time that a key may wait in the queue while all workers are busy.
 const WAIT_MAX: Duration = Duration::from_mins(30);
+/// The minimum of [`Options::resync`].
+const RESYNC_MIN: Duration = Duration::from_secs(1);
 /// The time that a source may have no event, bookmark or reconnect. An idle watch is reopened after three minutes, and a
 /// Retry-After of five minutes is honoured.
 const SILENCE_MAX: Duration = Duration::from_mins(10);
@@ -46,7 +48,7 @@ pub struct QueueController<R, Q: Request = Key> {
     runtime: Runtime<KeyQueue<Q>, ()>,
     options: Options<Q>,
     reconciler: Arc<R>,
-    sources: Vec<Box<dyn AnySource<Q>>>,
+    sources: Arc<[Box<dyn AnySource<Q>>]>,
     env: Env,
     client: Reader,
     metrics: Arc<Metrics>,
@@ -129,7 +131,7 @@ impl<Q: Request, R: Reconciler<Q>> Builder<R, Q> {
             runtime: Runtime::new(&name, env, limits, queue),
             options,
             reconciler: Arc::new(reconciler),
-            sources,
+            sources: sources.into(),
             env: env.clone(),
             client,
             metrics: Arc::new(metrics),
@@ -139,7 +141,7 @@ impl<Q: Request, R: Reconciler<Q>> Builder<R, Q> {
 
 impl<Q: Request, R: Reconciler<Q>> QueueController<R, Q> {
     async fn synced(&self) -> Result<(), Fatal> {
-        for source in &self.sources {
+        for source in self.sources.iter() {
             source.synced().await;
         }
         Ok(())
@@ -147,7 +149,7 @@ impl<Q: Request, R: Reconciler<Q>> QueueController<R, Q> {
 
     fn start(&self, fence: &Fence, term: Term, queue: KeyQueue<Q>, workers: &mut Workers) {
         let stop = workers.stop().clone();
-        for source in &self.sources {
+        for source in self.sources.iter() {
             let events = source.run(queue.clone());
             workers.spawn(feed(
                 self.name().to_owned(),
@@ -156,6 +158,17 @@ impl<Q: Request, R: Reconciler<Q>> QueueController<R, Q> {
                 stop.clone(),
             ));
         }
+        let resync = resync(
+            Arc::clone(&self.sources),
+            queue.clone(),
+            self.options.resync,
+            self.env.clone(),
+        );
+        let stopped = stop.clone();
+        workers.spawn(async move {
+            stopped.run_until_cancelled(resync).await;
+            Ok(())
+        });
         let keys = queue.queue.clone();
         let reconciles = Arc::new(Reconciles {
             controller: self.name().into(),
@@ -179,6 +192,26 @@ impl<Q: Request, R: Reconciler<Q>> QueueController<R, Q> {
             workers = self.options.workers,
             "Controller started"
         );
+    }
+}
+
+/// Enqueues all existing objects once per `period`.
+async fn resync<Q: Request>(
+    sources: Arc<[Box<dyn AnySource<Q>>]>,
+    queue: KeyQueue<Q>,
+    period: Duration,
+    env: Env,
+) {
+    let period = period.max(RESYNC_MIN);
+    loop {
+        env.clock.sleep(period).await;
+        // Controllers that have started together do not resync together.
+        env.clock
+            .sleep(env.rng.between(Duration::ZERO, period / 10))
+            .await;
+        for source in sources.iter() {
+            source.resync(&queue).await;
+        }
     }
 }
 

@@ -35,6 +35,8 @@ pub enum Change {
     Added,
     Updated,
     Deleted,
+    /// No change: the periodic resync.
+    Resync,
 }
 
 /// The queue of one term. Clones are handles of the same queue.
@@ -42,7 +44,7 @@ pub enum Change {
 pub(crate) struct KeyQueue<Q: Item> {
     pub(super) queue: Queue<Q>,
     limiter: fn() -> MaxOf<Q>,
-    /// The first event of each key since it was last handed out. All of these keys are queued, or in process and dirty.
+    /// The first event of each key since it was last handed out. All of these keys are queued, in process and dirty, or held.
     events: Arc<Mutex<BTreeMap<Q, Event>>>,
     /// The reconciles that requested another one, of keys that were not handed out since. Empty without a tracer.
     requeues: Arc<Mutex<BTreeMap<Q, Span>>>,
@@ -144,6 +146,7 @@ impl fmt::Display for Cause {
             Change::Added => "added",
             Change::Updated => "updated",
             Change::Deleted => "deleted",
+            Change::Resync => "resync",
         };
         write!(f, "{source}: {change}")
     }

@@ -45,7 +45,6 @@ const UNSERVED_DELAY: Duration = Duration::from_secs(30);
 pub struct Controller<K: Kind> {
     name: String,
     options: Options,
-    resync: Option<Duration>,
     predicate: Predicate<K::Cached>,
     sources: Vec<AddSource>,
 }
@@ -71,7 +70,6 @@ struct FnReconciler<K: Kind, F> {
     cache: Cache<K::Cached>,
     caches: Caches,
     recorder: Recorder,
-    resync: Option<Duration>,
     kind: String,
     reconcile: F,
     _kind: PhantomData<fn() -> K>,
@@ -84,7 +82,6 @@ impl<K: Kind> Controller<K> {
         Self {
             name: name.into(),
             options: Options::default(),
-            resync: None,
             predicate: Predicate::changed(),
             sources: Vec::new(),
         }
@@ -157,13 +154,11 @@ impl<K: Kind> Controller<K> {
         self
     }
 
-    /// Reconciles each existing object again this long after its last successful reconcile. Defaults to never: caches miss no
-    /// change. It detects drift of state outside the cluster.
-    pub fn resync(self, period: Duration) -> Self {
-        Self {
-            resync: Some(period),
-            ..self
-        }
+    /// Sets the time after which all existing objects are reconciled again, plus up to a tenth. Defaults to a day: caches miss
+    /// no change. A shorter one detects drift of state outside the cluster.
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.options.resync = period;
+        self
     }
 
     /// Sets the reconcile function. An error `Box<dyn Error + Send + Sync>` is retried; other types decide it by their
@@ -188,7 +183,6 @@ impl<K: Kind> Controller<K> {
         let Self {
             name,
             options,
-            resync,
             predicate,
             sources,
         } = self;
@@ -206,7 +200,6 @@ impl<K: Kind> Controller<K> {
                 let reconciler = FnReconciler {
                     cache: cache.clone(),
                     recorder,
-                    resync,
                     kind: K::resource().kind.into_owned(),
                     reconcile: build(&caches),
                     _kind: PhantomData::<fn() -> K>,
@@ -246,7 +239,6 @@ where
             // The object exists: it must not be treated as deleted.
             Lookup::Undecodable => return Err(ReconcileError::terminal(Undecodable)),
         };
-        let exists = object.is_some();
         let context = Context {
             key,
             object,
@@ -254,11 +246,7 @@ where
             caches: self.caches.clone(),
             recorder: self.recorder.clone(),
         };
-        let action = (self.reconcile)(context).await.map_err(Into::into)?;
-        Ok(match (action, self.resync) {
-            (Action::Done, Some(period)) if exists => Action::RequeueAfter(period),
-            (action, _) => action,
-        })
+        (self.reconcile)(context).await.map_err(Into::into)
     }
 
     fn kind(&self, _: &Key) -> &str {

@@ -169,3 +169,40 @@ async fn filtered_event_enqueues_no_key() {
     test.sleep(ms(1)).await;
     assert_eq!(journal.lines(), ["ns/a pods: deleted"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn existing_objects_are_resynced_once_a_day() {
+    const HOUR: u128 = 60 * 60 * 1000;
+    let answers: [fn() -> Result<Action, ReconcileError>; 2] = [
+        || Ok(Action::Done),
+        || Err(ReconcileError::terminal("for the test")),
+    ];
+    for answer in answers {
+        let test = Fixture::new();
+        test.pods.add("a");
+        test.pods.add("gone");
+        let journal = Journal::new();
+        let log = journal.clone();
+        let _running = test.start(move |context, key| {
+            log.write(&context, format!("{} {}", key.name, context.cause));
+            async move { answer() }
+        });
+        test.sleep(secs(1)).await;
+        test.pods.delete("gone");
+        test.sleep(3 * secs(24 * 60 * 60)).await;
+        let resync = "a pods: resync";
+        assert_eq!(
+            journal.lines(),
+            [
+                "a pods: initial",
+                "gone pods: initial",
+                "gone pods: deleted",
+                resync,
+                resync
+            ]
+        );
+        let days = &journal.times()[3..];
+        assert!((24 * HOUR..27 * HOUR).contains(&days[0]), "{days:?}");
+        assert!((24 * HOUR..27 * HOUR).contains(&(days[1] - days[0])), "{days:?}");
+    }
+}

@@ -144,15 +144,12 @@ async fn existing_object_is_resynced() {
             .resync(HOUR)
             .reconcile(record(&seen)),
     );
-    f.env.clock.sleep(3 * HOUR + SECOND).await;
+    // The jitter is up to a tenth.
+    f.env.clock.sleep(3 * HOUR + HOUR / 2).await;
     assert_eq!(seen.take(), ["default/a"; 4]);
     let boats = f.user.api::<Boat>();
     let boat = boats.get(&key("a")).await.expect("an answer").expect("a boat");
     assert!(boats.delete(&boat).await.expect("deleted"));
     f.env.clock.sleep(5 * HOUR).await;
-    assert_eq!(
-        seen.take().len(),
-        2,
-        "for the deletion, and the resync that was due"
-    );
+    assert_eq!(seen.take().len(), 1, "for the deletion");
 }
