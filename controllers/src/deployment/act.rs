@@ -186,18 +186,19 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Patches the status, unless the Deployment is gone.
-    pub(super) async fn write_status(&self, patch: &Value) -> Result<(), ClientError> {
+    /// Patches the status, unless the Deployment is gone. Returns false if the API server drops the only new field.
+    pub(super) async fn write_status(&self, patch: &Value) -> Result<bool, ClientError> {
         let patch = Patch::merge(patch).of("status");
         let meta = &self.deployment.metadata;
-        if let Some(patched) = requests::patch_existing(self.client, &DEPLOYMENTS, meta, patch).await? {
-            self.record_write(&DEPLOYMENTS, &patched, true);
-        }
-        Ok(())
+        let Some(patched) = requests::patch_existing(self.client, &DEPLOYMENTS, meta, patch).await? else {
+            return Ok(true);
+        };
+        self.record_write(&DEPLOYMENTS, &patched, true);
+        Ok(patched.resource_version != meta.resource_version)
     }
 
     /// Increments the collision count, so that the next name differs.
-    pub(super) async fn count_collision(&self) -> Result<(), ClientError> {
+    pub(super) async fn count_collision(&self) -> Result<bool, ClientError> {
         let Deployment { metadata, status, .. } = self.deployment;
         let count = status.collision_count.unwrap_or(0) + 1;
         self.write_status(&json!({"metadata": metadata.preconditions(), "status": {"collisionCount": count}}))

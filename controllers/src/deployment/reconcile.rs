@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -35,6 +36,8 @@ pub struct DeploymentReconciler {
     pods: Cache<Pod>,
     recorder: Recorder,
     pub(super) memory: Memory<DeploymentMemory>,
+    /// The API server has dropped a field of a status in this term.
+    drops_fields: AtomicBool,
 }
 
 /// State of one Deployment between syncs.
@@ -55,7 +58,8 @@ impl Reconciler for DeploymentReconciler {
     }
 
     async fn reconcile(&self, context: ReconcileContext, key: Key) -> Result<Action, ReconcileError> {
-        self.memory.enter(context.term, || {});
+        self.memory
+            .enter(context.term, || self.drops_fields.store(false, Ordering::Relaxed));
         let deployment = match self.deployments.get(&key) {
             Lookup::Present(deployment) => deployment,
             Lookup::Absent => {
@@ -102,6 +106,7 @@ impl DeploymentReconciler {
             pods: pods.clone(),
             recorder,
             memory: Memory::default(),
+            drops_fields: AtomicBool::new(false),
         }
     }
 
@@ -152,7 +157,8 @@ impl DeploymentReconciler {
         let now = clock.wall();
         let reports = plan.reports_progress && !creation.blocks_progress();
         let status = progress::desired_status(deployment, &bounds, &plan.sets, &creation, reports, now);
-        let written = match status.patch(deployment, plan.revision.as_ref()) {
+        let drops_fields = self.drops_fields.load(Ordering::Relaxed);
+        let written = match status.patch(deployment, plan.revision.as_ref(), drops_fields) {
             Some(patch) => {
                 let content = status.digest(plan.revision.as_ref());
                 self.write_status(executor, &patch, content).await
@@ -190,7 +196,9 @@ impl DeploymentReconciler {
             }
             return Ok(Some(delay.left));
         }
-        executor.write_status(patch).await?;
+        if !executor.write_status(patch).await? {
+            self.drops_fields.store(true, Ordering::Relaxed);
+        }
         self.memory.with(key, |it| it.statuses.wrote(content, now));
         Ok(None)
     }

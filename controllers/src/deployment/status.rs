@@ -94,10 +94,15 @@ impl Status {
         digest(&(numbers, optional, own, revision))
     }
 
-    /// Returns the patch to this status and revision; none if nothing has changed. An API server that does not know
-    /// terminatingReplicas drops it, so that field alone is not a reason to write unless it is already present.
+    /// Returns the patch to this status and revision; none if nothing has changed. If the API server drops
+    /// terminatingReplicas, that field alone is not a reason to write unless it is already present.
     #[must_use]
-    pub fn patch(&self, deployment: &Deployment, revision: Option<&Text>) -> Option<Value> {
+    pub fn patch(
+        &self,
+        deployment: &Deployment,
+        revision: Option<&Text>,
+        drops_fields: bool,
+    ) -> Option<Value> {
         let present = &deployment.status;
         let mut changes = Map::new();
         for (field, new, old) in [
@@ -132,7 +137,8 @@ impl Status {
         }
         let revision = revision.filter(|it| deployment.annotations.get(REVISION) != Some(it));
         let counted = self.terminating_replicas != present.terminating_replicas;
-        if changes.is_empty() && revision.is_none() && !(counted && present.terminating_replicas.is_some()) {
+        let count_is_a_reason = counted && !(drops_fields && present.terminating_replicas.is_none());
+        if changes.is_empty() && revision.is_none() && !count_is_a_reason {
             return None;
         }
         if counted {

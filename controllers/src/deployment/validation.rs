@@ -46,7 +46,7 @@ pub(super) async fn reject(executor: &Executor<'_>, invalid: &InvalidSpec) -> Re
     if status.conditions != deployment.status.conditions {
         executor.event(EventType::Warning, reason, message);
     }
-    if let Some(patch) = status.patch(deployment, None) {
+    if let Some(patch) = status.patch(deployment, None, true) {
         executor.write_status(&patch).await?;
     }
     Ok(Action::Done)

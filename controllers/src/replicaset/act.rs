@@ -1,9 +1,10 @@
 //! Executes a plan through pod control, and writes the status of an owner.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use steersman_manager::client::{ClientError, Patch};
 use steersman_manager::controller::ReconcileError;
 use steersman_manager::events::EventType;
@@ -177,15 +178,24 @@ impl ReplicaSetReconciler {
         current: &Owner,
         status: &Status,
     ) -> Result<(), ClientError> {
-        let Some(changes) = status.changes(&current.status) else {
+        let Some(changes) = self.changes(status, &current.status) else {
             return Ok(());
         };
         let resource = &self.kind.resource;
         let patch = json!({"metadata": current.metadata.preconditions(), "status": changes});
         let patch = Patch::merge(&patch).of("status");
         let patched: MetaObject = pods.client.patch(resource, pods.key, patch).await?;
+        if patched.metadata.resource_version == current.metadata.resource_version {
+            // Nothing has changed: the API server drops the fields that the status does not have.
+            self.drops_fields.store(true, Ordering::Relaxed);
+        }
         pods.record_write(resource, &patched.metadata, true);
         Ok(())
+    }
+
+    /// Returns the fields of a status to write over `current`, if any.
+    pub(super) fn changes(&self, status: &Status, current: &Status) -> Option<Value> {
+        status.changes(current, self.drops_fields.load(Ordering::Relaxed))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The reconciler of owners of pods: observes, plans, acts, and writes the status.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use steersman_manager::cache::{Cache, Caches, Lookup};
@@ -47,6 +48,8 @@ pub struct ReplicaSetReconciler {
     pub(super) metrics: Metrics,
     pub(super) expectations: Expectations,
     pub(super) memory: Memory<Remembered>,
+    /// The API server has dropped a field of a status in this term.
+    pub(super) drops_fields: AtomicBool,
 }
 
 /// State of one owner between its syncs.
@@ -89,6 +92,7 @@ pub fn build(
         metrics,
         expectations: Expectations::new(),
         memory: Memory::default(),
+        drops_fields: AtomicBool::new(false),
     };
     let options = controller::Options {
         workers,
@@ -128,7 +132,10 @@ impl Reconciler for ReplicaSetReconciler {
     }
 
     async fn reconcile(&self, context: ReconcileContext, key: Key) -> Result<Action, ReconcileError> {
-        self.memory.enter(context.term, || self.expectations.clear());
+        self.memory.enter(context.term, || {
+            self.expectations.clear();
+            self.drops_fields.store(false, Ordering::Relaxed);
+        });
         let owner = match self.owners.get(&key) {
             Lookup::Present(owner) => owner,
             Lookup::Absent => {
@@ -250,7 +257,7 @@ impl ReplicaSetReconciler {
     ) -> Result<Option<Duration>, ReconcileError> {
         let (key, present) = (pods.key, &owner.status);
         let now = pods.env.clock.now();
-        if status.changes(present).is_none() {
+        if self.changes(&status, present).is_none() {
             self.memory.with(key, |it| it.status_changed = None);
             return Ok(None);
         }
@@ -299,7 +306,7 @@ impl ReplicaSetReconciler {
         if status.conditions != owner.status.conditions {
             pods.event(EventType::Warning, reason, &message);
         }
-        if status.changes(&owner.status).is_some() {
+        if self.changes(&status, &owner.status).is_some() {
             self.write_status(pods, owner, status, &result).await?;
         }
         Ok(Action::Done)

@@ -107,9 +107,10 @@ impl Status {
         digest(&(numbers, self.terminating_replicas, &self.selector, failure))
     }
 
-    /// Returns the fields to write over `current`, if any. Some API servers drop `terminatingReplicas` or `selector`: a field
-    /// that the current status does not have is written only together with other changes, or it would be written forever.
-    pub(super) fn changes(&self, current: &Self) -> Option<Value> {
+    /// Returns the fields to write over `current`, if any. Some API servers drop `terminatingReplicas` or `selector`: with
+    /// `drops_fields`, a field that the current status does not have is written only together with other changes, or it
+    /// would be written forever.
+    pub(super) fn changes(&self, current: &Self, drops_fields: bool) -> Option<Value> {
         let mut changes = Map::new();
         let mut number = |field: &str, new: i64, old: i64| {
             if new != old {
@@ -142,7 +143,7 @@ impl Status {
         if self.conditions != current.conditions {
             changes.insert("conditions".to_owned(), json!(self.conditions));
         }
-        if changes.is_empty() {
+        if changes.is_empty() && drops_fields {
             return None;
         }
         if let (Some(new), None) = (self.terminating_replicas, current.terminating_replicas) {
@@ -150,6 +151,9 @@ impl Status {
         }
         if let (Some(new), None) = (&self.selector, &current.selector) {
             changes.insert("selector".to_owned(), json!(new));
+        }
+        if changes.is_empty() {
+            return None;
         }
         // The one required field of a status.
         changes.insert("replicas".to_owned(), json!(self.replicas));

@@ -61,25 +61,29 @@ fn patch_has_changed_fields_only() {
                         "availableReplicas": 1, "unavailableReplicas": 3, "terminatingReplicas": 5});
     let present = deployment(&stored);
     let status = Status::from_replica_sets(&present, &sets());
-    assert_eq!(status.patch(&present, None), None);
-    assert_eq!(status.patch(&present, Some(&"2".into())), None);
+    assert_eq!(status.patch(&present, None, false), None);
+    assert_eq!(status.patch(&present, Some(&"2".into()), false), None);
     let lock = json!({"uid": "u", "resourceVersion": "7"});
     let mut revised = lock.clone();
     revised["annotations"] = json!({REVISION: "3"});
     assert_eq!(
-        status.patch(&present, Some(&"3".into())),
+        status.patch(&present, Some(&"3".into()), false),
         Some(json!({"metadata": revised, "status": {}}))
     );
     let mut less = stored.clone();
     less["readyReplicas"] = json!(9);
     less["terminatingReplicas"] = json!(null);
     assert_eq!(
-        status.patch(&deployment(&less), None),
+        status.patch(&deployment(&less), None, true),
         Some(json!({"metadata": lock, "status": {"readyReplicas": 2, "terminatingReplicas": 5}}))
     );
-    // An API server that drops terminatingReplicas is not written to again and again.
     less["readyReplicas"] = json!(2);
-    assert_eq!(status.patch(&deployment(&less), None), None);
+    assert_eq!(
+        status.patch(&deployment(&less), None, false),
+        Some(json!({"metadata": lock, "status": {"terminatingReplicas": 5}}))
+    );
+    // An API server that drops terminatingReplicas is not written to again and again.
+    assert_eq!(status.patch(&deployment(&less), None, true), None);
 }
 
 #[test]

@@ -153,7 +153,7 @@ impl Simulation {
             plan.reports_progress,
             self.now(),
         );
-        if let Some(patch) = status.patch(&deployment, plan.revision.as_ref()) {
+        if let Some(patch) = status.patch(&deployment, plan.revision.as_ref(), false) {
             merge(&mut self.deployment, &patch);
             writes += 1;
         }

@@ -117,18 +117,18 @@ fn only_changed_fields_are_written() {
         other[field] = json!(value);
         let owner = owner(&other);
         let wanted = compute(&REPLICA_SET, &owner, &claims(), &ScaleResult::Succeeded, now());
-        let changes = wanted.changes(&owner.status).expect("a change");
+        let changes = wanted.changes(&owner.status, true).expect("a change");
         let mut expected = json!({"replicas": 4});
         expected[field] = status[field].clone();
         assert_eq!(changes, expected, "{field}");
     }
     let same = owner(&status);
     let again = compute(&REPLICA_SET, &same, &claims(), &ScaleResult::Succeeded, now());
-    assert_eq!(again.changes(&same.status), None);
+    assert_eq!(again.changes(&same.status, false), None);
 }
 
 #[test]
-fn terminating_replicas_unknown_to_the_server_is_not_a_change() {
+fn missing_terminating_replicas_are_a_change_unless_the_server_drops_them() {
     let status = json!({"replicas": 4, "fullyLabeledReplicas": 3, "readyReplicas": 3, "availableReplicas": 1,
                         "observedGeneration": 7});
     let owner = owner(&status);
@@ -136,10 +136,15 @@ fn terminating_replicas_unknown_to_the_server_is_not_a_change() {
         terminating: 0,
         ..claims()
     };
-    let of = |kind: &OwnerKind| {
-        compute(kind, &owner, &none, &ScaleResult::Succeeded, now()).changes(&owner.status)
+    let of = |kind: &OwnerKind, drops_fields: bool| {
+        compute(kind, &owner, &none, &ScaleResult::Succeeded, now()).changes(&owner.status, drops_fields)
     };
-    assert_eq!((of(&REPLICA_SET), of(&REPLICATION_CONTROLLER)), (None, None));
+    assert_eq!(
+        of(&REPLICA_SET, false),
+        Some(json!({"replicas": 4, "terminatingReplicas": 0}))
+    );
+    assert_eq!(of(&REPLICA_SET, true), None);
+    assert_eq!(of(&REPLICATION_CONTROLLER, false), None, "it has no such field");
 }
 
 #[test]
@@ -153,7 +158,7 @@ fn selector_is_written_if_the_server_keeps_it() {
             &ScaleResult::Succeeded,
             now(),
         );
-        wanted.changes(&owner.status)
+        wanted.changes(&owner.status, true)
     };
     let mut status = json!({"replicas": 4, "fullyLabeledReplicas": 3, "readyReplicas": 3, "availableReplicas": 1,
                             "terminatingReplicas": 2, "observedGeneration": 7});

@@ -1,5 +1,9 @@
 //! Rollouts and their requests.
 
+use std::sync::Arc;
+
+use http::Method;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -359,5 +363,44 @@ async fn rollout_of_ten_pods_at_once_has_a_fixed_number_of_requests() {
         assert!(counts["PATCH replicasets"] <= 2, "{counts:?}");
         assert!(counts["PATCH deployments/status"] <= 7, "{counts:?}");
         assert_eq!(counts.len(), 3, "{counts:?}");
+    }
+}
+
+/// The status was written by a controller that does not know the field, and nothing else changes it.
+#[tokio::test(start_paused = true)]
+async fn missing_terminating_replicas_are_written_unless_the_server_drops_them() {
+    for drops in [false, true] {
+        let f = without_deployments();
+        let stop = f.deployments();
+        f.deploy(&web(1, "one")).await;
+        stop.cancel();
+        f.sleep(Duration::from_secs(1)).await;
+        let missing = json!({"status": {"terminatingReplicas": null}});
+        let missing = Patch::merge(&missing).of("status");
+        let key = Key::new("default", "web");
+        let patched = f.admin.patch::<Value>(&DEPLOYMENTS, &key, missing).await;
+        patched.expect("a patch");
+        f.api.reset();
+        if drops {
+            f.api.inject(|method, path, _| {
+                if *method == Method::PATCH && path.ends_with("/status") {
+                    Effect::ChangeRequest(Arc::new(|body: &mut Value| {
+                        let status = body["status"].as_object_mut().expect("a status");
+                        status.remove("terminatingReplicas");
+                    }))
+                } else {
+                    Effect::Pass
+                }
+            });
+        }
+        f.deployments();
+        for i in 0..5 {
+            f.sleep(Duration::from_mins(10)).await;
+            let note = json!({"metadata": {"labels": {"wake": i.to_string()}}});
+            f.patch(&DEPLOYMENTS, "web", &note).await;
+        }
+        assert_eq!(f.api.count("PATCH deployments/status"), 1, "drops: {drops}");
+        let kept = f.get("web").await["status"]["terminatingReplicas"] == 0;
+        assert_eq!(kept, !drops);
     }
 }

@@ -1,5 +1,7 @@
 //! The number, order and names of requests, events and metrics.
 
+use std::sync::Arc;
+
 use http::Method;
 
 use super::*;
@@ -254,5 +256,52 @@ async fn stopping_controller_ends_a_long_sync_early() {
         assert!(run(CancellationToken::new()).await.is_none());
         assert_eq!(f.api.count(operation), 400, "{:?}", f.api.counts());
         assert_eq!(f.pods().await.len(), usize::try_from(to).expect("few"));
+    }
+}
+
+/// The status was written by a controller that does not know the field, and nothing else changes it.
+#[tokio::test(start_paused = true)]
+async fn missing_terminating_replicas_are_written_unless_the_server_drops_them() {
+    for drops in [false, true] {
+        let f = bare(REPLICA_SET).await;
+        for i in 0..20 {
+            let name = format!("old-{i}");
+            f.create_owner(&f.owner(&name, 0)).await;
+            let status = json!({"status": {"replicas": 0, "observedGeneration": 1}});
+            let (resource, key) = (&f.kind.resource, Key::new("default", name));
+            let patched = f
+                .admin
+                .patch::<Value>(resource, &key, Patch::merge(&status).of("status"));
+            patched.await.expect("a patch");
+        }
+        if drops {
+            f.api.inject(|method, path, _| {
+                if *method == Method::PATCH && path.ends_with("/status") {
+                    Effect::ChangeRequest(Arc::new(|body: &mut Value| {
+                        let status = body["status"].as_object_mut().expect("a status");
+                        status.remove("terminatingReplicas");
+                    }))
+                } else {
+                    Effect::Pass
+                }
+            });
+        }
+        f.start();
+        f.sleep(Duration::from_mins(10)).await;
+        for i in 0..20 {
+            let note = json!({"metadata": {"annotations": {"wake": "up"}}});
+            f.patch(&f.kind.resource, &format!("old-{i}"), &note).await;
+        }
+        f.sleep(Duration::from_mins(10)).await;
+        let writes = f.api.count("PATCH replicasets/status");
+        let written = f.list(&f.kind.resource).await;
+        let written = written
+            .iter()
+            .filter(|it| it["status"]["terminatingReplicas"] == 0);
+        if drops {
+            assert!((1..=5).contains(&writes), "{writes}, at most one of each worker");
+        } else {
+            assert_eq!((writes, written.count()), (20, 20));
+        }
     }
 }
