@@ -20,7 +20,6 @@ use super::{DEPLOYMENTS, REPLICA_SETS, ReplicaSet};
 use crate::support::deployment::Deployment;
 use crate::support::errors::is_namespace_terminating;
 use crate::support::memory::write_of;
-use crate::support::pod_template::Canonical;
 use crate::support::requests;
 
 /// Sends the requests of one sync.
@@ -143,9 +142,8 @@ impl Executor<'_> {
         let key = Key::new(self.key.namespace.clone(), name.clone());
         let set: ReplicaSet = self.client.get(&REPLICA_SETS, &key).await?;
         let is_owned = set.manager() == Some(&self.deployment.metadata.uid);
-        let template = Canonical::of(&self.deployment.template().text);
         let set = Arc::new(set);
-        let sets = ReplicaSets::of(self.deployment, &template, std::slice::from_ref(&set));
+        let sets = ReplicaSets::of(self.deployment, std::slice::from_ref(&set));
         if is_owned && sets.new.is_some() {
             self.record_write(&REPLICA_SETS, &set.metadata, false);
             return Ok(CreateOutcome::Existing(set));

@@ -9,7 +9,7 @@ use super::bounds::Bounds;
 use super::replica_sets::ReplicaSets;
 use super::{DEPLOYMENTS, REPLICA_SETS, revision};
 use crate::support::deployment::Deployment;
-use crate::support::pod_template::{Canonical, POD_TEMPLATE_HASH, labelled};
+use crate::support::pod_template::{POD_TEMPLATE_HASH, labelled};
 use crate::support::template_hash::{self, Hash};
 
 /// A `ReplicaSet` to be created.
@@ -43,12 +43,11 @@ pub fn rolling_size(bounds: &Bounds, sets: &ReplicaSets) -> i64 {
 #[must_use]
 pub fn new_replica_set(
     deployment: &Deployment,
-    template: &Canonical,
     bounds: &Bounds,
     sets: &ReplicaSets,
     replicas: i64,
 ) -> NewReplicaSet {
-    let hash = Hash::of(template);
+    let hash = deployment.template().hash;
     let text = hash.text(deployment.status.collision_count);
     let name = template_hash::name(&deployment.metadata.name, &text);
     let revision = revision::next(sets.old.iter().map(|it| &it.object.annotations));

@@ -17,7 +17,6 @@ use super::rollback::{self, Rollback};
 use super::{ReplicaSet, cleanup, recreate, revision, rolling, scale};
 use crate::support::annotations;
 use crate::support::deployment::Deployment;
-use crate::support::pod_template::Canonical;
 
 /// The candidate `ReplicaSets` of a Deployment by what to do with them.
 #[derive(Clone, Debug, Default)]
@@ -89,17 +88,15 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
         sets,
         running,
     } = snapshot;
-    let template = Canonical::of(&deployment.template().text);
     let mut plan = Plan {
-        sets: ReplicaSets::of(deployment, &template, sets),
+        sets: ReplicaSets::of(deployment, sets),
         ..Plan::default()
     };
     if deployment.metadata.is_terminating() {
         return plan;
     }
     sync_metadata(&mut plan.sets, deployment);
-    let create =
-        |sets: &ReplicaSets, size: i64| Some(new_replica_set(deployment, &template, bounds, sets, size));
+    let create = |sets: &ReplicaSets, size: i64| Some(new_replica_set(deployment, bounds, sets, size));
     let requested = rollback::requested(deployment);
     if deployment.is_paused() || (requested.is_none() && scale::is_due(&plan.sets, bounds)) {
         scale::sync(&mut plan.sets, bounds, deployment.status.replicas);
@@ -117,7 +114,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
                 };
                 plan.create = create(&plan.sets, size);
             }
-            Some(_) => plan.rollback = Some(rollback::plan(deployment, &template, &plan.sets, to)),
+            Some(_) => plan.rollback = Some(rollback::plan(deployment, &plan.sets, to)),
         }
     } else {
         plan.reports_progress = true;
@@ -151,7 +148,7 @@ fn sync_metadata(sets: &mut ReplicaSets, deployment: &Deployment) {
     let next = revision::next(sets.old.iter().map(|it| &it.object.annotations));
     if let Some(new) = &mut sets.new {
         new.annotations = revision::changes(deployment, &new.object.annotations, next);
-        if new.changed {
+        if new.is_named_by_template {
             let sent = revision::template_changed(&deployment.template().text);
             new.annotations.insert(annotations::TEMPLATE_CHANGED.into(), sent);
         }

@@ -4,7 +4,11 @@
 //! current template hashes to and with an unchanged spec since its creation: a webhook, for example, changed its
 //! template on creation, and would do so again. It is annotated with the template that was sent, and stays the new one
 //! of that template even if an API server upgrade adds defaults to both. A `ReplicaSet` that was changed after its
-//! creation, or whose own template hashes to the same name, is an old one.
+//! creation, or whose own template hashes to the same name, is an old one. An annotation counts only if the
+//! `ReplicaSet` has the name of the template in it: other controllers and `kubectl rollout undo` copy annotations.
+//!
+//! Templates are compared by the hashes that they were decoded with. Only the search for a `ReplicaSet` from before an
+//! upgrade compares texts, and only if there is no other new one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,11 +23,15 @@ use super::bounds::Bounds;
 use super::revision;
 use crate::support::annotations;
 use crate::support::deployment::Deployment;
-use crate::support::pod_template::{self, Canonical, normalized};
+use crate::support::pod_template::{self, Template, normalized};
 use crate::support::template_hash::{self, Hash};
 
 /// The number of earlier collision counts that a name is compared with.
 const COLLISION_COUNTS: i64 = 100;
+/// The maximum number of `ReplicaSets` from before an API server upgrade whose templates are compared in one sync.
+const COMPARED_MAX: usize = 10;
+/// The maximum size of such a template: of one in an annotation, with additions by webhooks and the API server.
+const COMPARED_BYTES_MAX: usize = 2 * revision::TEMPLATE_BYTES_MAX;
 
 /// A `ReplicaSet` with its planned state.
 #[derive(Clone, Debug)]
@@ -36,8 +44,8 @@ pub struct PlannedReplicaSet {
     pub annotations: BTreeMap<Text, Text>,
     /// The planned minReadySeconds.
     pub min_ready_seconds: i64,
-    /// The template was changed on creation, so the name identifies it.
-    pub changed: bool,
+    /// Only the name identifies it, because its template was changed on creation.
+    pub is_named_by_template: bool,
 }
 
 /// All `ReplicaSets` of a Deployment.
@@ -57,7 +65,7 @@ impl PlannedReplicaSet {
             replicas: object.replicas(),
             annotations: BTreeMap::new(),
             min_ready_seconds: object.min_ready_seconds(),
-            changed: false,
+            is_named_by_template: false,
             object,
         }
     }
@@ -136,30 +144,37 @@ impl PlannedReplicaSet {
 impl ReplicaSets {
     /// Splits the `ReplicaSets` of `deployment` into new and old.
     #[must_use]
-    pub fn of(deployment: &Deployment, template: &Canonical, all: &[Arc<ReplicaSet>]) -> Self {
+    pub fn of(deployment: &Deployment, all: &[Arc<ReplicaSet>]) -> Self {
         let mut old: Vec<PlannedReplicaSet> = all.iter().cloned().map(PlannedReplicaSet::of).collect();
         old.sort_by_cached_key(PlannedReplicaSet::age);
-        let forms: Vec<Canonical> = old
-            .iter()
-            .map(|it| Canonical::of(&it.object.template().text))
-            .collect();
-        let equal = forms.iter().position(|it| it == template);
+        let (owner, count) = (&deployment.metadata.name, deployment.status.collision_count);
+        let hash = deployment.template().hash;
+        let equal = old.iter().position(|it| it.object.template().hash == hash);
         let annotated = || {
-            let now = normalized(&deployment.template().text);
-            let at = old.iter().position(|it| is_annotated_with(&it.object, &now))?;
-            Some((at, true))
+            old.iter().position(|it| {
+                it.object.sent_template == Some(hash) && is_annotated(&it.object, owner, count)
+            })
         };
         let named = || {
-            let (owner, count) = (&deployment.metadata.name, deployment.status.collision_count);
-            let name = template_hash::name(owner, &Hash::of(template).text(count));
+            let name = template_hash::name(owner, &hash.text(count));
             let at = old.iter().position(|it| it.object.metadata.name == name)?;
-            let changed = is_unchanged(&old[at].object) && !is_named_by(&name, owner, &forms[at], count);
-            changed.then_some((at, true))
+            let set = &old[at].object;
+            let is_changed_on_creation =
+                is_unchanged(set, owner, count) && !is_named_by(&name, owner, set.template().hash, count);
+            is_changed_on_creation.then_some(at)
         };
-        let changed = || annotated().or_else(named).filter(|_| !revived!(R2));
+        let changed = || {
+            let annotated = annotated().map(|at| (at, false));
+            let named = || named().map(|at| (at, true));
+            let upgraded = || before_upgrade(deployment, &old).map(|at| (at, false));
+            annotated
+                .or_else(named)
+                .or_else(upgraded)
+                .filter(|_| !revived!(R2))
+        };
         let new = equal.map(|at| (at, false)).or_else(changed);
-        let new = new.map(|(at, changed)| PlannedReplicaSet {
-            changed,
+        let new = new.map(|(at, is_named_by_template)| PlannedReplicaSet {
+            is_named_by_template,
             ..old.remove(at)
         });
         Self { new, old }
@@ -188,25 +203,50 @@ impl ReplicaSets {
     }
 }
 
-/// Reports whether the annotation of `set` has the current template of the Deployment.
-fn is_annotated_with(set: &ReplicaSet, now: &Value) -> bool {
-    let template = set.annotations.get(annotations::TEMPLATE_CHANGED);
-    let template = template.and_then(|it| serde_json::from_str::<Value>(it).ok());
-    template.is_some_and(|it| pod_template::is_unchanged(&it, now, Some(&normalized(&set.template().text))))
+/// Finds the youngest `ReplicaSet` that was created from the current template before an upgrade of the API server added
+/// defaults to both.
+fn before_upgrade(deployment: &Deployment, sets: &[PlannedReplicaSet]) -> Option<usize> {
+    let (owner, count) = (&deployment.metadata.name, deployment.status.collision_count);
+    let is_small = |template: &Template| template.text.len() <= COMPARED_BYTES_MAX;
+    let now = deployment.template();
+    if !is_small(now) {
+        return None;
+    }
+    let candidates = sets.iter().enumerate().rev();
+    let mut candidates = candidates
+        .filter(|(_, it)| is_annotated(&it.object, owner, count) && is_small(it.object.template()))
+        .take(COMPARED_MAX)
+        .peekable();
+    candidates.peek()?;
+    let now = normalized(&now.text);
+    let found = candidates.find(|(_, it)| {
+        let sent = it.object.annotations.get(annotations::TEMPLATE_CHANGED);
+        let (sent, stored) = (sent.map_or("", |it| it), &it.object.template().text);
+        pod_template::is_unchanged(&normalized(sent), &now, Some(&normalized(stored)))
+    });
+    found.map(|(at, _)| at)
+}
+
+/// Reports whether `set` has the annotation with the template that it was created from.
+fn is_annotated(set: &ReplicaSet, owner: &str, collisions: Option<i64>) -> bool {
+    set.sent_template
+        .is_some_and(|it| is_named_by(&set.metadata.name, owner, it, collisions))
 }
 
 /// Reports whether the template has not changed since the creation.
-fn is_unchanged(set: &ReplicaSet) -> bool {
-    set.metadata.generation <= 1 || set.annotations.get(annotations::TEMPLATE_CHANGED).is_some()
+fn is_unchanged(set: &ReplicaSet, owner: &str, collisions: Option<i64>) -> bool {
+    let annotation = set.annotations.get(annotations::TEMPLATE_CHANGED);
+    set.metadata.generation <= 1
+        || annotation.is_some_and(|it| **it == *revision::TEMPLATE_TOO_LARGE)
+        || is_annotated(set, owner, collisions)
 }
 
-/// Reports whether the template hashes to the name, at any collision count so far.
-fn is_named_by(name: &Text, owner: &str, template: &Canonical, collisions: Option<i64>) -> bool {
-    let hash = Hash::of(template);
+/// Reports whether a template hashes to the name, at any collision count so far.
+fn is_named_by(name: &Text, owner: &str, template: Hash, collisions: Option<i64>) -> bool {
     let last = collisions.unwrap_or(-1);
     let counts = (last - COLLISION_COUNTS..=last).filter(|it| *it >= 0).map(Some);
     let mut counts = std::iter::once(None).chain(counts);
-    counts.any(|it| template_hash::name(owner, &hash.text(it)) == *name)
+    counts.any(|it| template_hash::name(owner, &template.text(it)) == *name)
 }
 
 #[cfg(test)]
@@ -231,15 +271,13 @@ mod tests {
     }
 
     fn new(deployment: &Deployment, all: &[Arc<ReplicaSet>]) -> Option<Text> {
-        let template = Canonical::of(&deployment.template().text);
-        let sets = ReplicaSets::of(deployment, &template, all);
+        let sets = ReplicaSets::of(deployment, all);
         assert_eq!(sets.all().count(), all.len());
         sets.new.map(|it| it.object.metadata.name.clone())
     }
 
     fn name(image: &str, collisions: Option<i64>) -> Text {
-        let template = Canonical::of(&json!({"spec": {"image": image}}).to_string());
-        template_hash::name("web", &Hash::of(&template).text(collisions))
+        template_hash::name("web", &deployment(image, None).template().hash.text(collisions))
     }
 
     #[test]
@@ -276,10 +314,8 @@ mod tests {
     #[test]
     fn set_changed_after_creation_is_old() {
         let changed = |generation: i64, annotations: &Value| {
-            let mut it = (*set(&name("one", None), "two", "2026-01-01T00:00:00Z")).clone();
-            it.metadata.generation = generation;
-            it.annotations = serde_json::from_value(annotations.clone()).expect("annotations");
-            new(&deployment("one", None), &[Arc::new(it)])
+            let set = annotated(&name("one", None), "two", generation, annotations);
+            new(&deployment("one", None), &[set])
         };
         assert_eq!(changed(1, &json!({})), Some(name("one", None)));
         assert_eq!(changed(2, &json!({})), None);
@@ -289,33 +325,51 @@ mod tests {
         );
     }
 
+    fn annotated(name: &str, image: &str, generation: i64, annotations: &Value) -> Arc<ReplicaSet> {
+        let json = json!({
+            "metadata": {"name": name, "uid": name, "generation": generation, "annotations": annotations},
+            "spec": {"template": {"spec": {"image": image}}},
+        });
+        Arc::new(serde_json::from_value(json).expect("a set"))
+    }
+
     #[test]
-    fn set_annotated_with_the_template_is_new_under_any_name() {
-        let annotated = |image: &str| {
-            let mut it = (*set("web-x", "one-and-a-sidecar", "2026-01-01T00:00:00Z")).clone();
+    fn set_annotated_with_the_template_is_new_under_each_of_its_names() {
+        let sent = |image: &str| {
             let sent = revision::template_changed(&deployment(image, None).template().text);
-            it.annotations = [(annotations::TEMPLATE_CHANGED, &*sent)].into_iter().collect();
-            new(&deployment("one", None), &[Arc::new(it)])
+            json!({annotations::TEMPLATE_CHANGED: sent})
         };
-        assert_eq!(annotated("one").as_deref(), Some("web-x"));
-        assert_eq!(annotated("two"), None);
+        let is_new = |name: &str, image: &str| {
+            let annotated = annotated(name, "one-and-a-sidecar", 5, &sent(image));
+            new(&deployment("one", Some(3)), &[annotated]).is_some()
+        };
+        for count in [None, Some(0), Some(2)] {
+            assert!(is_new(&name("one", count), "one"), "{count:?}");
+        }
+        assert!(!is_new(&name("two", None), "two"));
+        // The annotation was copied from another ReplicaSet.
+        for copied_to in ["web-x".into(), name("two", None)] {
+            assert!(!is_new(&copied_to, "one"), "{copied_to}");
+        }
+        let unchanged = annotated(&name("one", Some(3)), "two", 2, &sent("three"));
+        assert_eq!(new(&deployment("one", Some(3)), &[unchanged]), None);
     }
 
     #[test]
     fn set_with_colliding_hash_is_old() {
-        let template = Canonical::of(&json!({"spec": {"image": "one"}}).to_string());
+        let template = deployment("one", None).template().hash;
         for count in [None, Some(0), Some(2)] {
             assert!(
-                is_named_by(&name("one", count), "web", &template, Some(2)),
+                is_named_by(&name("one", count), "web", template, Some(2)),
                 "{count:?}"
             );
         }
-        assert!(!is_named_by(&name("one", Some(3)), "web", &template, Some(2)));
+        assert!(!is_named_by(&name("one", Some(3)), "web", template, Some(2)));
         // Of the earlier counts, only the last 100 are tried.
         for (count, expected) in [(49, false), (50, true), (150, true), (151, false)] {
             let name = name("one", Some(count));
             assert_eq!(
-                is_named_by(&name, "web", &template, Some(150)),
+                is_named_by(&name, "web", template, Some(150)),
                 expected,
                 "{count}"
             );
@@ -323,7 +377,7 @@ mod tests {
         assert!(!is_named_by(
             &name("one", Some(i64::MAX - 1)),
             "web",
-            &template,
+            template,
             None
         ));
     }

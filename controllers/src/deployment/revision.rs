@@ -13,23 +13,24 @@ use crate::support::annotations::{
     DESIRED_REPLICAS, LAST_APPLIED, MAX_REPLICAS, REVISION, REVISION_HISTORY, ROLLBACK_TO, TEMPLATE_CHANGED,
 };
 use crate::support::deployment::Deployment;
-use crate::support::pod_template::normalized;
 
 /// The maximum length of the revision history in bytes.
 const HISTORY_BYTES_MAX: usize = 2000;
 
 /// The maximum size of a template in an annotation. All annotations of an object are limited to 256 KiB.
-const TEMPLATE_BYTES_MAX: usize = 64 << 10;
+pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
+
+/// The value of [`TEMPLATE_CHANGED`] instead of a larger template.
+pub const TEMPLATE_TOO_LARGE: &str = "true";
 
 /// Returns the value of [`TEMPLATE_CHANGED`]. A template that is too large is not stored; then the name alone
 /// identifies the `ReplicaSet`.
 #[must_use]
 pub fn template_changed(template: &str) -> Text {
-    let text = normalized(template).to_string();
-    if text.len() > TEMPLATE_BYTES_MAX {
-        return "true".into();
+    if template.len() > TEMPLATE_BYTES_MAX {
+        return TEMPLATE_TOO_LARGE.into();
     }
-    text.into()
+    template.into()
 }
 
 /// Reports whether an annotation is copied from a Deployment to its `ReplicaSets`, and back by a rollback.
@@ -240,6 +241,6 @@ mod tests {
         let (text, template) = stored(TEMPLATE_BYTES_MAX);
         assert_eq!(*text, *template);
         let (text, _) = stored(TEMPLATE_BYTES_MAX + 1);
-        assert_eq!(&*text, "true");
+        assert_eq!(&*text, TEMPLATE_TOO_LARGE);
     }
 }

@@ -6,7 +6,7 @@ use super::replica_sets::{PlannedReplicaSet, ReplicaSets};
 use super::revision;
 use crate::support::annotations::ROLLBACK_TO;
 use crate::support::deployment::Deployment;
-use crate::support::pod_template::{Canonical, difference, unlabel};
+use crate::support::pod_template::{difference, unlabel};
 
 /// The answer to a rollback request.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub fn requested(deployment: &Deployment) -> Option<i64> {
 
 /// Plans the rollback to revision `to`.
 #[must_use]
-pub fn plan(deployment: &Deployment, template: &Canonical, sets: &ReplicaSets, to: i64) -> Rollback {
+pub fn plan(deployment: &Deployment, sets: &ReplicaSets, to: i64) -> Rollback {
     const NOT_FOUND: &str = "DeploymentRollbackRevisionNotFound";
     let name = &deployment.metadata.name;
     let revision_of = |it: &&PlannedReplicaSet| revision::of(&it.object.annotations);
@@ -51,7 +51,7 @@ pub fn plan(deployment: &Deployment, template: &Canonical, sets: &ReplicaSets, t
             "Unable to find the revision to rollback to.".to_owned(),
         );
     };
-    if Canonical::of(&set.object.template().text) == *template {
+    if set.object.template().hash == deployment.template().hash {
         let message =
             format!("The rollback revision contains the same template as current deployment \"{name}\"");
         return refuse(deployment, "DeploymentRollbackTemplateUnchanged", message);
@@ -131,14 +131,13 @@ mod tests {
 
     fn request(old: Vec<PlannedReplicaSet>, to: i64) -> Rollback {
         let deployment = deployment("two");
-        let template = Canonical::of(&deployment.template().text);
         let new = set(
             "new",
             "3",
             &json!({"metadata": {"labels": {"app": "web", "pod-template-hash": "n"}},
                                           "spec": {"image": "two", "new": true}}),
         );
-        plan(&deployment, &template, &ReplicaSets { new: Some(new), old }, to)
+        plan(&deployment, &ReplicaSets { new: Some(new), old }, to)
     }
 
     fn old(revision: &str) -> PlannedReplicaSet {

@@ -10,7 +10,7 @@ use steersman_manager::object::Text;
 
 use super::bounds::Bounds;
 use super::replica_sets::{PlannedReplicaSet, ReplicaSets};
-use crate::support::annotations::REVISION;
+use crate::support::annotations::{REVISION, TEMPLATE_CHANGED};
 use crate::support::deployment::Deployment;
 pub use crate::support::deployment::Status;
 use crate::support::deployment::condition::{self, Condition};
@@ -96,6 +96,8 @@ impl Status {
 
     /// Returns the patch to this status and revision; none if nothing has changed. If the API server drops
     /// terminatingReplicas, that field alone is not a reason to write unless it is already present.
+    ///
+    /// Also removes [`TEMPLATE_CHANGED`], which `kubectl rollout undo` copies from a `ReplicaSet`.
     #[must_use]
     pub fn patch(
         &self,
@@ -138,15 +140,22 @@ impl Status {
         let revision = revision.filter(|it| deployment.annotations.get(REVISION) != Some(it));
         let counted = self.terminating_replicas != present.terminating_replicas;
         let count_is_a_reason = counted && !(drops_fields && present.terminating_replicas.is_none());
-        if changes.is_empty() && revision.is_none() && !count_is_a_reason {
+        let mut annotations = Map::new();
+        if let Some(revision) = revision {
+            annotations.insert(REVISION.to_owned(), json!(revision));
+        }
+        if deployment.annotations.get(TEMPLATE_CHANGED).is_some() {
+            annotations.insert(TEMPLATE_CHANGED.to_owned(), Value::Null);
+        }
+        if changes.is_empty() && annotations.is_empty() && !count_is_a_reason {
             return None;
         }
         if counted {
             changes.insert("terminatingReplicas".to_owned(), json!(self.terminating_replicas));
         }
         let mut metadata = deployment.metadata.preconditions();
-        if let Some(revision) = revision {
-            metadata["annotations"] = json!({REVISION: revision});
+        if !annotations.is_empty() {
+            metadata["annotations"] = Value::Object(annotations);
         }
         Some(json!({"metadata": metadata, "status": changes}))
     }

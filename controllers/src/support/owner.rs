@@ -6,8 +6,9 @@ use steersman_manager::object::decode::null_is_default;
 use steersman_manager::object::{Interner, Meta, Object, StringMap, Text, Uid};
 use steersman_manager::selector::{LabelSelector, Selector, SelectorError};
 
-use super::annotations::{Wire, intern_keys};
-use super::pod_template::Template;
+use super::annotations::{TEMPLATE_CHANGED, Wire, intern_keys};
+use super::pod_template::{Canonical, Template};
+use super::template_hash::Hash;
 
 /// A `ReplicaSet`, `ReplicationController` or `AppReplicaSet`: the owner of pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -17,6 +18,8 @@ pub struct Owner {
     pub metadata: Meta,
     /// All annotations except last-applied-configuration.
     pub annotations: StringMap,
+    /// The hash of the template in the annotation [`TEMPLATE_CHANGED`].
+    pub sent_template: Option<Hash>,
     spec: Spec,
     #[expect(missing_docs, reason = "plain data")]
     pub status: Status,
@@ -122,7 +125,9 @@ impl Object for Owner {
 impl From<Wire<Spec, Status>> for Owner {
     fn from(wire: Wire<Spec, Status>) -> Self {
         let (metadata, annotations, spec, status) = wire.parts();
+        let sent = annotations.get(TEMPLATE_CHANGED);
         Self {
+            sent_template: sent.map(|it| Hash::of(&Canonical::of(it))),
             metadata,
             annotations,
             spec,
@@ -215,6 +220,20 @@ mod tests {
             &Template::default()
         );
         assert_eq!(super::tests::owner("{}").replicas(), 1);
+    }
+
+    #[test]
+    fn escapes_of_the_api_server_take_no_memory() {
+        const SIZE: usize = 100_000;
+        let (escaped, plain) = ("\\u003c".repeat(SIZE), "<".repeat(SIZE));
+        let json = |args: &str| format!(r#"{{"spec":{{"template":{{"spec":{{"args":["{args}"]}}}}}}}}"#);
+        let mut decoded = None;
+        let kept = allocation_counter::measure(|| decoded = Some(owner(&json(&escaped)))).bytes_current;
+        let decoded = decoded.expect("an owner");
+        assert_eq!(decoded, owner(&json(&plain)));
+        let kept = usize::try_from(kept).expect("a size");
+        assert!(kept < SIZE + 1000, "{kept} bytes");
+        assert!(decoded.bytes() < SIZE + 1000, "{} bytes", decoded.bytes());
     }
 
     #[test]

@@ -3,7 +3,14 @@
 //! Two templates are equal if the API would treat them as equal: empty, null and missing lists and maps are equal, and
 //! quantities are compared by value. The pod-template-hash label is ignored. An empty object differs from a missing one
 //! where it has a meaning, such as `emptyDir: {}` or a selector that matches everything.
+//!
+//! A template is brought into canonical form and hashed once, when it is decoded. Templates are compared by their hash.
 
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -11,6 +18,7 @@ use steersman_manager::object::StringMap;
 use steersman_manager::object::decode::null_is_default;
 
 use super::quantity::billionths;
+use super::template_hash::Hash;
 
 /// The label that distinguishes the `ReplicaSets` of a Deployment and their pods.
 pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";
@@ -37,15 +45,17 @@ const QUANTITIES: &[&str] = &["sizeLimit", "divisor"];
 /// A pod template as stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
-    /// The JSON text; empty if there is none.
+    /// The JSON text without optional escapes; empty if there is none.
     pub text: Box<str>,
     #[expect(missing_docs, reason = "plain data")]
     pub labels: StringMap,
+    /// The hash of the canonical form.
+    pub hash: Hash,
 }
 
-/// A template in canonical form: equal templates have equal text.
+/// A template in canonical form: equal templates have equal JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Canonical(String);
+pub struct Canonical(Vec<u8>);
 
 impl<'de> Deserialize<'de> for Template {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -66,7 +76,8 @@ impl<'de> Deserialize<'de> for Template {
         };
         let labelled: Labelled = serde_json::from_str(raw.get()).map_err(serde::de::Error::custom)?;
         Ok(Self {
-            text: Box::<str>::from(raw),
+            hash: Hash::of(&Canonical::of(raw.get())),
+            text: unescape(raw.into()),
             labels: labelled.metadata.labels,
         })
     }
@@ -76,15 +87,23 @@ impl Canonical {
     /// Returns the canonical form. Invalid JSON is treated as a missing template.
     #[must_use]
     pub fn of(template: &str) -> Self {
-        let mut text = Vec::with_capacity(template.len());
-        write(&mut text, &normalized(template));
-        // JSON is valid UTF-8.
-        Self(String::from_utf8(text).unwrap_or_default())
+        let mut json = Vec::with_capacity(template.len());
+        let value = CanonicalValue {
+            json: &mut json,
+            field: "",
+            place: Place::Template,
+        };
+        let mut template = serde_json::Deserializer::from_str(template);
+        let is_present = value.deserialize(&mut template);
+        match is_present.and_then(|it| template.end().map(|()| it)) {
+            Ok(true) => Self(json),
+            Ok(false) | Err(_) => Self(b"null".to_vec()),
+        }
     }
 
-    /// Returns the canonical text.
+    /// Returns the canonical JSON.
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub fn json(&self) -> &[u8] {
         &self.0
     }
 }
@@ -92,12 +111,41 @@ impl Canonical {
 /// Returns a template without empty fields and without the pod-template-hash label.
 #[must_use]
 pub fn normalized(template: &str) -> Value {
-    let mut template: Value = serde_json::from_str(template).unwrap_or_default();
-    unlabel(&mut template);
-    if !normalize("", &mut template) {
-        return Value::Null;
+    serde_json::from_slice(Canonical::of(template).json()).unwrap_or_default()
+}
+
+/// Returns JSON without optional escapes: API servers escape `<`, `>` and `&`, and each would take six bytes.
+fn unescape(json: Box<str>) -> Box<str> {
+    if !json.contains("\\u") {
+        return json;
     }
-    template
+    let mut text = String::with_capacity(json.len());
+    let mut rest = &*json;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        text.push_str(before);
+        let length = match escaped_char(escape) {
+            Some(char) => {
+                text.push(char);
+                6 * char.len_utf16()
+            }
+            None => {
+                text.push_str(&escape[..2]);
+                2
+            }
+        };
+        rest = &escape[length..];
+    }
+    text.push_str(rest);
+    text.into()
+}
+
+/// Returns the character of the `\u` sequences at the start of `text`; none if there are none, or if JSON requires them.
+fn escaped_char(text: &str) -> Option<char> {
+    let unit = |at: usize| u16::from_str_radix(text.get(at..at + 6)?.strip_prefix("\\u")?, 16).ok();
+    let units = [unit(0)?].into_iter().chain(unit(6));
+    let char = char::decode_utf16(units).next()?.ok()?;
+    (char >= ' ' && char != '"' && char != '\\').then_some(char)
 }
 
 /// Reports whether the template of a Deployment is `now` still equal to `sent`, from which a `ReplicaSet` with the
@@ -182,32 +230,158 @@ pub fn difference(from: &Value, to: &Value) -> Value {
     Value::Object(patch)
 }
 
-/// Removes empty fields and converts quantities. Returns whether the value of the field `key` is not empty itself.
-fn normalize(key: &str, value: &mut Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Array(items) => {
-            for item in &mut *items {
-                // The index of an item is significant, so empty items are kept.
-                if !normalize("", item) {
-                    *item = Value::Null;
+/// The place of a value in a template, as far as it matters for its canonical form.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Template,
+    Metadata,
+    Labels,
+    /// A map of quantities.
+    Quantities,
+    Other,
+}
+
+impl Place {
+    /// Returns the place of a field.
+    fn of(self, field: &str) -> Self {
+        match (self, field) {
+            (Self::Template, "metadata") => Self::Metadata,
+            (Self::Metadata, "labels") => Self::Labels,
+            _ if QUANTITY_MAPS.contains(&field) => Self::Quantities,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Appends a value in canonical form: without empty fields, with sorted keys, and with quantities as numbers of
+/// billionths. Results in whether the value itself is not empty.
+struct CanonicalValue<'a> {
+    json: &'a mut Vec<u8>,
+    /// The name of the field.
+    field: &'a str,
+    place: Place,
+}
+
+impl<'de> DeserializeSeed<'de> for CanonicalValue<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for CanonicalValue<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<bool, E> {
+        Ok(write(self.json, &value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<bool, E> {
+        Ok(write(self.json, &value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<bool, E> {
+        Ok(write(self.json, &value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<bool, E> {
+        Ok(write(self.json, &value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<bool, E> {
+        Ok(write(self.json, value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
+        let Self { json, .. } = self;
+        json.push(b'[');
+        let start = json.len();
+        loop {
+            let at = json.len();
+            let item = CanonicalValue {
+                json,
+                field: "",
+                place: Place::Other,
+            };
+            match items.next_element_seed(item)? {
+                None => break,
+                Some(true) => {}
+                Some(false) => {
+                    // The index of an item is significant, so empty items are kept.
+                    json.truncate(at);
+                    json.extend(b"null");
                 }
             }
-            !items.is_empty()
+            json.push(b',');
         }
-        Value::Object(fields) => {
-            let is_quantity_map = QUANTITY_MAPS.contains(&key);
-            fields.retain(|field, value| {
-                if is_quantity_map || QUANTITIES.contains(&&**field) {
-                    *value = canonical_quantity(value.take());
-                    return true;
-                }
-                normalize(field, value)
-            });
-            !fields.is_empty() || !EMPTY_IS_MISSING.contains(&key)
+        let is_empty = json.len() == start;
+        if !is_empty {
+            json.pop();
         }
-        _ => true,
+        json.push(b']');
+        Ok(!is_empty)
     }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+        #[derive(Deserialize)]
+        struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+        let Self { json, field, place } = self;
+        json.push(b'{');
+        let start = json.len();
+        let mut fields: Vec<Range<usize>> = Vec::new();
+        while let Some(Key(key)) = map.next_key()? {
+            if place == Place::Labels && key == POD_TEMPLATE_HASH {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let at = json.len();
+            write(json, &*key);
+            json.push(b':');
+            let is_present = if place == Place::Quantities || QUANTITIES.contains(&&*key) {
+                write(json, &canonical_quantity(map.next_value()?))
+            } else {
+                map.next_value_seed(CanonicalValue {
+                    json,
+                    field: &key,
+                    place: place.of(&key),
+                })?
+            };
+            if is_present {
+                json.push(b',');
+                fields.push(at..json.len());
+            } else {
+                json.truncate(at);
+            }
+        }
+        sort(json, start, &mut fields);
+        if !fields.is_empty() {
+            json.pop();
+        }
+        json.push(b'}');
+        Ok(!fields.is_empty() || !EMPTY_IS_MISSING.contains(&field))
+    }
+}
+
+/// Sorts the fields that the JSON ends with.
+fn sort(json: &mut Vec<u8>, start: usize, fields: &mut [Range<usize>]) {
+    if fields.is_sorted_by_key(|it| &json[it.clone()]) {
+        return;
+    }
+    fields.sort_by_key(|it| &json[it.clone()]);
+    let sorted: Vec<&[u8]> = fields.iter().map(|it| &json[it.clone()]).collect();
+    let sorted = sorted.concat();
+    json.truncate(start);
+    json.extend(sorted);
 }
 
 fn canonical_quantity(value: Value) -> Value {
@@ -219,36 +393,10 @@ fn canonical_quantity(value: Value) -> Value {
     billionths(&text).map_or(value, |amount| Value::String(amount.to_string()))
 }
 
-/// Writes JSON with sorted keys.
-fn write(text: &mut Vec<u8>, value: &Value) {
-    match value {
-        Value::Array(items) => {
-            text.push(b'[');
-            for item in items {
-                write(text, item);
-                text.push(b',');
-            }
-            text.push(b']');
-        }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_by_key(|(key, _)| *key);
-            text.push(b'{');
-            for (key, value) in fields {
-                write_plain(text, key);
-                text.push(b':');
-                write(text, value);
-                text.push(b',');
-            }
-            text.push(b'}');
-        }
-        plain => write_plain(text, plain),
-    }
-}
-
-/// Writes text, a number, a boolean or null.
-fn write_plain(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    serde_json::to_writer(text, value).expect("a plain value, written to memory");
+/// Writes a value. Returns true.
+fn write(json: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) -> bool {
+    serde_json::to_writer(json, value).expect("JSON, written to memory");
+    true
 }
 
 #[cfg(test)]
@@ -318,6 +466,37 @@ mod tests {
         assert!(!is_unchanged(&gone, &now, Some(&gone)), "the user removed it");
         for invalid in [json!(true), json!("x"), json!(null), json!([])] {
             assert!(!is_unchanged(&invalid, &now, Some(&now)), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn only_required_escapes_are_kept() {
+        for (json, expected) in [
+            (r#"["a"]"#, r#"["a"]"#),
+            (r#"["\u003ca\u003e\u0026\u2028"]"#, "[\"<a>&\u{2028}\"]"),
+            (r#"["\ud83d\ude00\u00e9"]"#, "[\"😀é\"]"),
+            (
+                r#"["\u0001\u0022\u005c\n\"\\u003c"]"#,
+                r#"["\u0001\u0022\u005c\n\"\\u003c"]"#,
+            ),
+            (r#"["\ud83d\u0041\ud83d"]"#, r#"["\ud83dA\ud83d"]"#),
+        ] {
+            let made = unescape(json.into());
+            assert_eq!(&*made, expected);
+            let read = |text: &str| serde_json::from_str::<Value>(text).ok();
+            assert_eq!(read(&made), read(json));
+        }
+    }
+
+    #[test]
+    fn canonical_form_is_json_with_sorted_fields() {
+        let template = r#"{"b":[1,null,{"limits":{"cpu":"1"}},[]],"a":{"d":"\u003c","c":-1.5},"e":{},"labels":{},
+                           "metadata":{"labels":{"pod-template-hash":"x"}},"sizeLimit":"1k","f":true}"#;
+        let expected = r#"{"a":{"c":-1.5,"d":"<"},"b":[1,null,{"limits":{"cpu":"1000000000"}},null],"e":{},"f":true,"sizeLimit":"1000000000000"}"#;
+        assert_eq!(Canonical::of(template).json(), expected.as_bytes());
+        assert_eq!(Canonical::of(expected).json().len(), expected.len() + 18);
+        for empty in ["", "null", "[]", "{", "{} x", "[1,]"] {
+            assert_eq!(Canonical::of(empty).json(), b"null", "{empty}");
         }
     }
 

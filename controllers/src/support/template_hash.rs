@@ -1,8 +1,9 @@
 //! The hash of a pod template, and the `ReplicaSet` name that contains it.
 //!
-//! The hash depends on the canonical template and the collision count. Nothing is looked up by it; different templates
-//! must have different hashes nearly always.
+//! Templates with equal hashes count as equal, so the hash is a cryptographic one: no user can construct two templates
+//! with the same hash. The name contains 32 bits of it and of the collision count.
 
+use ring::digest::{SHA256, digest};
 use steersman_manager::object::Text;
 
 use super::naming::ALPHABET;
@@ -11,36 +12,35 @@ use super::pod_template::Canonical;
 /// The maximum length of an object name.
 const NAME_MAX: usize = 253;
 
-/// The hash of a template without the collision count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hash(u32);
+/// The first half of the SHA-256 digest of a template in canonical form. Zero if there is no template.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hash([u8; 16]);
 
 impl Hash {
-    /// Computes the FNV-1a hash of a template.
+    /// Computes the hash of a template.
     #[must_use]
     pub fn of(template: &Canonical) -> Self {
-        Self(0x811c_9dc5).over(template.text().as_bytes())
+        let digest = digest(&SHA256, template.json());
+        let mut half = [0; 16];
+        half.copy_from_slice(&digest.as_ref()[..16]);
+        Self(half)
     }
 
-    /// Returns the hash with the collision count as text.
+    /// Returns the hash with the collision count as text for a name.
     #[must_use]
     pub fn text(self, collisions: Option<i64>) -> Text {
-        let hash = match collisions {
-            None => self,
-            Some(count) => {
-                let low = u32::try_from(count & i64::from(u32::MAX)).unwrap_or(0);
-                self.over(&low.to_le_bytes()).over(&[0; 4])
-            }
-        };
-        let digits = hash.0.to_string().into_bytes().into_iter();
+        let count = collisions.map(i64::to_le_bytes);
+        let number = fnv1a(self.0.into_iter().chain(count.into_iter().flatten()));
+        let digits = number.to_string().into_bytes().into_iter();
         let safe = digits.map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()]));
         safe.collect::<String>().into()
     }
+}
 
-    fn over(self, bytes: &[u8]) -> Self {
-        let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-        Self(bytes.iter().fold(self.0, step))
-    }
+fn fnv1a(bytes: impl Iterator<Item = u8>) -> u32 {
+    bytes.fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
 }
 
 /// Returns the name of the `ReplicaSet` with this hash. A Deployment name that is too long is truncated.
@@ -63,10 +63,24 @@ mod tests {
     }
 
     #[test]
-    fn hash_is_fnv1a_in_safe_letters() {
+    fn hash_is_the_first_half_of_sha_256() {
+        // The published digest of "abc".
+        let abc = [0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea];
+        let digest = digest(&SHA256, b"abc");
+        assert_eq!(digest.as_ref()[..8], abc);
+        let template = Canonical::of("{}");
+        assert_eq!(
+            Hash::of(&template).0,
+            super::digest(&SHA256, b"{}").as_ref()[..16]
+        );
+    }
+
+    #[test]
+    fn name_is_fnv1a_in_safe_letters() {
         // The published hash of "a".
-        assert_eq!(Hash(0x811c_9dc5).over(b"a"), Hash(0xe40c_292c));
-        assert_eq!(Hash(1_234_567_890).text(None), "56789bcdf4");
+        assert_eq!(fnv1a(b"a".iter().copied()), 0xe40c_292c);
+        let text = hash("{}").text(None);
+        assert!(text.bytes().all(|it| ALPHABET.contains(&it)), "{text}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::deployment::tests::simulation::Simulation;
 use crate::support::annotations::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION, REVISION_HISTORY, ROLLBACK_TO};
+use crate::support::template_hash;
 
 fn image(image: &str) -> Value {
     json!({"template": {"spec": {"image": image}}})
@@ -289,4 +290,49 @@ fn recreate_does_not_write_a_set_of_the_desired_size() {
     simulation.update(&json!({"strategy": {"type": "Recreate", "rollingUpdate": null}}));
     let plan = simulation.plan();
     assert!(plan.sets.all().all(|it| it.patch().is_none()), "{plan:?}");
+}
+
+/// A sync of a Deployment with 60 `ReplicaSets` allocates less than one template takes: it reads none.
+#[test]
+fn plan_without_changes_reads_no_template() {
+    const SIZE: usize = 60_000;
+    let template = |image: &str| {
+        let labels = json!({"app": "web"});
+        json!({"metadata": {"labels": labels}, "spec": {"image": image, "args": ["x".repeat(SIZE)]}})
+    };
+    let simulation = Simulation::new(&json!({"template": template("59")}));
+    let deployment = simulation.deployment();
+    for webhook in [false, true] {
+        let set = |i: usize| {
+            let mut template = template(&i.to_string());
+            let mut annotations = json!({REVISION: i.to_string()});
+            let mut name = format!("web-{i}");
+            if webhook {
+                let sent: ReplicaSet =
+                    serde_json::from_value(json!({"spec": {"template": template}})).expect("a set");
+                name = template_hash::name("web", &sent.template().hash.text(None)).to_string();
+                annotations[annotations::TEMPLATE_CHANGED] = json!(sent.template().text);
+                template["spec"]["sidecar"] = json!(true);
+            }
+            let json = json!({
+                "metadata": {"name": name, "uid": name, "generation": 2, "annotations": annotations},
+                "spec": {"replicas": i64::from(i == 59), "template": template},
+            });
+            Arc::new(serde_json::from_value(json).expect("a set"))
+        };
+        let sets: Vec<Arc<ReplicaSet>> = (0..60).map(set).collect();
+        let snapshot = Snapshot {
+            deployment: &deployment,
+            bounds: simulation.bounds(),
+            sets: &sets,
+            running: &BTreeMap::new(),
+        };
+        let mut planned = None;
+        let allocated = allocation_counter::measure(|| planned = Some(plan(&snapshot))).bytes_total;
+        let planned = planned.expect("a plan");
+        let new = planned.sets.new.expect("the new set");
+        assert_eq!(revision::of(&new.object.annotations), Some(59));
+        assert!(planned.create.is_none());
+        assert!(allocated < SIZE as u64, "webhook: {webhook}, {allocated} bytes");
+    }
 }

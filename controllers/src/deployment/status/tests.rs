@@ -70,6 +70,14 @@ fn patch_has_changed_fields_only() {
         status.patch(&present, Some(&"3".into()), false),
         Some(json!({"metadata": revised, "status": {}}))
     );
+    let mut undone = deployment(&stored);
+    undone.annotations = [(REVISION, "2"), (TEMPLATE_CHANGED, "{}")].into_iter().collect();
+    let mut without = lock.clone();
+    without["annotations"] = json!({TEMPLATE_CHANGED: null});
+    assert_eq!(
+        status.patch(&undone, None, true),
+        Some(json!({"metadata": without, "status": {}}))
+    );
     let mut less = stored.clone();
     less["readyReplicas"] = json!(9);
     less["terminatingReplicas"] = json!(null);

@@ -199,3 +199,24 @@ async fn replica_set_changed_by_a_webhook_survives_an_api_upgrade() {
         }
     }
 }
+
+/// The annotation describes the `ReplicaSet` that it was written to. `kubectl rollout undo` copies it.
+#[tokio::test(start_paused = true)]
+async fn copied_annotation_with_a_template_is_removed_from_the_deployment() {
+    const TEMPLATE_CHANGED: &str = "steersman.dev/template-changed";
+    let f = with_deployment(&web(1, "one")).await;
+    let copied = json!({"metadata": {"annotations": {TEMPLATE_CHANGED: "{}", "theirs": "x"}}});
+    f.patch(&DEPLOYMENTS, "web", &copied).await;
+    f.until(async |f| {
+        f.get("web").await["metadata"]["annotations"]
+            .get(TEMPLATE_CHANGED)
+            .is_none()
+    })
+    .await;
+    let (deployment, sets) = (f.get("web").await, f.sets().await);
+    for object in [&deployment, &sets[0]] {
+        let annotations = &object["metadata"]["annotations"];
+        assert_eq!(annotations["theirs"], "x");
+        assert!(annotations.get(TEMPLATE_CHANGED).is_none(), "{annotations}");
+    }
+}
