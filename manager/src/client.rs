@@ -47,6 +47,7 @@ mod error;
 mod exec_plugin;
 mod fence;
 mod kube_client;
+mod list;
 mod merge_patch;
 mod metrics;
 mod object_watch;
@@ -64,10 +65,13 @@ mod write_tracker;
 pub use api::{Api, Written};
 pub use error::{Cause, ClientError, Details, ErrorClass, Status};
 pub use fence::{Fence, Term};
+pub(crate) use list::Page;
+pub use list::{ListQuery, MetaPage};
 pub use object_watch::{ObjectEvent, ObjectEvents, ObjectState, ObjectWatch, WatchEnd, WatchReport};
 pub use rate_limiter::SharedRateLimit;
-pub use read::{ListQuery, MetaPage, RawResponse, View, WatchQuery};
+pub use read::{RawResponse, View, WatchQuery};
 pub use reader::Reader;
+pub(crate) use response::text;
 pub use service_account::{ServiceAccount, ServiceAccounts, TokenError};
 pub use transport::{ConnectError, Transport};
 pub use watch_stream::WatchStream;
@@ -88,6 +92,9 @@ pub const CONDITIONAL_WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 pub const UNCONDITIONAL_WRITE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The deadline of a read, or of one page of a list.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum size in bytes of an object in a list or watch, and of any other response. etcd stores far smaller objects, in
+/// any encoding.
+const OBJECT_MAX: usize = 32 * 1024 * 1024;
 
 /// The rate limit of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]

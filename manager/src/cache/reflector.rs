@@ -1,7 +1,9 @@
 //! The reflector lists and watches one partition of a resource, and passes it to the informer.
 //!
-//! Each list is a quorum read, page by page; the watch starts at the version of the list. When a watch ends, it is reopened
-//! at the version that was reached. The reflector relists only if changes may have been missed: see [`error`].
+//! Each list is a quorum read, page by page, and items are decoded while they arrive. A page that arrives too slowly is
+//! requested again with fewer objects, and later lists begin with such pages. The watch starts at the version of the list.
+//! When a watch ends, it is reopened at the version that was reached. The reflector relists only if changes may have been
+//! missed: see [`error`].
 //!
 //! A cache never goes back in time: a list that is older than the cache is rejected. If [`OLDER_LISTS_MAX`] lists in a row
 //! are older, the store of the API server was restored from a backup, and the cache is rebuilt. A watch does not reveal a
@@ -22,13 +24,13 @@ use tokio::time::Instant;
 
 use self::crd::CrdWatch;
 use self::error::{Recovery, ReflectorError};
-use super::informer::{Informer, List, Unidentified};
+use super::informer::{Informer, List, ListStart, Unidentified};
 use super::metrics::RelistReason;
 use super::status::Status;
 use super::store::{Partition, Stale};
 use super::wire::{self, Event, RawItem};
 use crate::backoff::Backoff;
-use crate::client::{ListQuery, Reader, View, WatchQuery};
+use crate::client::{ListQuery, Page, Reader, View, WatchQuery, text};
 use crate::env::{Env, later};
 use crate::object::Version;
 use crate::sync::watch;
@@ -61,6 +63,8 @@ pub(super) struct Reflector {
     partition: Partition,
     /// The representation in the last list, and in the watch that follows it.
     view: View,
+    /// The maximum number of objects on the next page of a list.
+    page: u32,
     /// None before the first failure.
     backoff: Option<Backoff>,
     /// Watched while the resource is not served, unless only its metadata is cached: the readers of metadata request only
@@ -106,6 +110,7 @@ impl Reflector {
             informer: Arc::clone(informer),
             partition,
             view: informer.view(),
+            page: u32::MAX,
             backoff: None,
             crd: CrdWatch::of(&informer.resource),
             older_lists: 0,
@@ -130,53 +135,83 @@ impl Reflector {
 
     /// Lists, and replaces the content of the stores.
     async fn list(&mut self, relist_requests: &mut watch::Receiver<()>) -> Result<(), ReflectorError> {
+        let lists = Arc::clone(&self.lists);
         // The semaphore is never closed.
-        let _permit = self.lists.acquire().await;
+        let mut permit = lists.acquire().await;
         // Later requests are not satisfied by this list.
         relist_requests.mark_unchanged();
         let start = self.informer.start_list(self.partition);
         self.view = start.view;
-        let (informer, partition, older_lists) = (&self.informer, self.partition, &mut self.older_lists);
-        let add = |list: &mut Option<List>, body: &[u8]| {
-            let text = wire::text(body);
-            let page = wire::page(&text)?;
-            let list = match list {
-                Some(list) => list,
-                first => first.insert(match start.accept(partition, &page.version, false) {
-                    Ok(list) => list,
-                    Err(stale) => {
-                        *older_lists += 1;
-                        informer.counters.older_lists.inc();
-                        if *older_lists < OLDER_LISTS_MAX {
-                            return Err(stale.into());
-                        }
-                        tracing::error!(
-                            resource = %informer.resource,
-                            namespace = informer.namespace(partition),
-                            version = %stale.offered,
-                            reached = %stale.reached,
-                            "Store of the API server was restored, rebuilding cache"
-                        );
-                        start.accept(partition, &page.version, true)?
-                    }
-                }),
-            };
-            list.add(&page.items);
-            Ok::<_, ReflectorError>(page.continue_token)
-        };
         let query = list_query(&self.label_selector, start.page);
-        let namespace = informer.namespace(partition);
+        let namespace = self.informer.namespace(self.partition);
         let pages = self
             .client
-            .list_pages(&informer.resource, namespace, query, start.view, add);
-        // There is at least one page.
-        if let Some(list) = pages.await? {
+            .pages(&self.informer.resource, namespace, query, start.view);
+        let mut pages = pages.starting_with(self.page);
+        let mut list = None;
+        let version = loop {
+            let page = pages.next(|version, item| {
+                let item = wire::item(item)?;
+                self.accept(&start, &mut list, version)?.add(&item);
+                Ok::<_, ReflectorError>(())
+            });
+            let page = page.await;
+            self.page = pages.limit();
+            match page? {
+                Page::Last(version) => break version,
+                Page::More(version) => self.accept(&start, &mut list, &version)?.end_page(),
+                Page::Expired(_) => list = None,
+                Page::Smaller(error) => match &mut list {
+                    Some(list) if !pages.is_first() => {
+                        list.drop_page();
+                        drop(permit);
+                        let error = error.into();
+                        self.record(&error);
+                        self.back_off(&error).await;
+                        permit = lists.acquire().await;
+                    }
+                    // There is nothing to continue.
+                    _ => return Err(error.into()),
+                },
+            }
+        };
+        self.accept(&start, &mut list, &version)?;
+        if let Some(list) = list {
             self.older_lists = 0;
             self.first_event = None;
             self.informer.counters.restores.inc_by(list.restored.into());
-            self.informer.apply_list(partition, &start, list);
+            self.informer.apply_list(self.partition, &start, list);
         }
         Ok(())
+    }
+
+    /// Returns the list in progress. The first page, with this version, begins it.
+    fn accept<'a>(
+        &mut self,
+        start: &ListStart,
+        list: &'a mut Option<List>,
+        version: &Version,
+    ) -> Result<&'a mut List, ReflectorError> {
+        if let Some(list) = list {
+            return Ok(list);
+        }
+        let stale = match start.accept(self.partition, version, false) {
+            Ok(accepted) => return Ok(list.insert(accepted)),
+            Err(stale) => stale,
+        };
+        self.older_lists += 1;
+        self.informer.counters.older_lists.inc();
+        if self.older_lists < OLDER_LISTS_MAX {
+            return Err(stale.into());
+        }
+        tracing::error!(
+            resource = %self.informer.resource,
+            namespace = self.informer.namespace(self.partition),
+            version = %stale.offered,
+            reached = %stale.reached,
+            "Store of the API server was restored, rebuilding cache"
+        );
+        Ok(list.insert(start.accept(self.partition, version, true)?))
     }
 
     /// Watches until a relist is due.
@@ -262,7 +297,7 @@ impl Reflector {
             };
             quiet = false;
             let span = self.client.tracer().root("watch event", SpanKind::Consumer);
-            let text = wire::text(&line);
+            let text = text(&line);
             let (informer, partition) = (&self.informer, self.partition);
             let applied = match wire::event(&text)? {
                 Event::Error(status) => return Err(ReflectorError::Event(Box::new(status))),

@@ -78,8 +78,12 @@ pub(super) trait AnyStore: Send + Sync {
 
 /// A list in progress of a store in any projection.
 pub(super) trait AnyList: Send {
-    /// Adds the items of a page.
-    fn add(&mut self, items: &[RawItem<'_>]);
+    /// Adds an item of the page in progress.
+    fn add(&mut self, item: &RawItem<'_>);
+    /// Completes a page.
+    fn end_page(&mut self);
+    /// Removes the items of the page in progress.
+    fn drop_page(&mut self);
     /// Replaces the content of the partition.
     fn commit(self: Box<Self>);
 }
@@ -257,22 +261,24 @@ impl<T: Object> AnyStore for SharedStore<T> {
 }
 
 impl<T: Object> AnyList for StoreList<T> {
-    fn add(&mut self, items: &[RawItem<'_>]) {
+    fn add(&mut self, item: &RawItem<'_>) {
         let Self { shared, list } = self;
-        let changed: Vec<&RawItem<'_>> = shared.change(|state| {
-            let is_changed = |item: &&RawItem<'_>| match &item.identity {
-                Some(identity) => !state.store.is_unchanged(list, identity),
-                None => true,
-            };
-            items.iter().filter(is_changed).collect()
-        });
+        if let Some(identity) = &item.identity
+            && shared.change(|state| state.store.is_unchanged(list, identity))
+        {
+            return;
+        }
         // Decoding takes longest, and needs no lock.
-        let changed: Vec<Item<T>> = changed.into_iter().map(RawItem::decode).collect();
-        shared.change(|state| {
-            for item in changed {
-                state.store.stage(list, item);
-            }
-        });
+        let item = item.decode();
+        shared.change(|state| state.store.stage(list, item));
+    }
+
+    fn end_page(&mut self) {
+        self.list.end_page();
+    }
+
+    fn drop_page(&mut self) {
+        self.list.drop_page();
     }
 
     fn commit(self: Box<Self>) {

@@ -1,6 +1,6 @@
 //! The codec of lists and watch events.
 //!
-//! Objects are decoded one by one, directly into the projection: one that cannot be decoded does not fail its page, and
+//! Objects are decoded one by one, directly into the projection: one that cannot be decoded does not fail its list, and
 //! keeps the identity that can still be read. Errors never quote the body, which may be a Secret, only the position.
 
 use std::borrow::Cow;
@@ -10,10 +10,10 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::client::Status;
+use crate::client::{Status, text};
 use crate::object::{Key, Object, Uid, Version};
 
-/// An item of a page, or the object of an event. Each store decodes it into its own projection.
+/// An item of a list, or the object of an event. Each store decodes it into its own projection.
 #[derive(Debug)]
 pub(super) struct RawItem<'a> {
     /// None if it could not be decoded.
@@ -49,22 +49,13 @@ pub(super) struct Identity {
     pub(super) version: Version,
 }
 
-/// The error of decoding a list or an event.
+/// The error of decoding an item of a list, or an event.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem} at line {line} column {column}")]
 pub(super) struct WireError {
     problem: &'static str,
     line: usize,
     column: usize,
-}
-
-/// A page of a list.
-#[derive(Debug)]
-pub(super) struct Page<'a> {
-    /// The resourceVersion of the list; none if the server does not send it.
-    pub(super) version: Version,
-    pub(super) continue_token: Option<String>,
-    pub(super) items: Vec<RawItem<'a>>,
 }
 
 /// A watch event.
@@ -78,45 +69,9 @@ pub(super) enum Event<'a> {
     Error(Status),
 }
 
-/// Returns the text of a body. As in Go, invalid UTF-8 becomes replacement characters.
-pub(super) fn text(body: &[u8]) -> Cow<'_, str> {
-    // For valid text, this check is several times faster than the search for invalid characters.
-    str::from_utf8(body).map_or_else(|_| String::from_utf8_lossy(body), Cow::Borrowed)
-}
-
-/// Decodes a page of a list. Rejects a body with neither a resourceVersion nor the kind of a list, which must not be
-/// mistaken for an empty list.
-pub(super) fn page(text: &str) -> Result<Page<'_>, WireError> {
-    #[derive(Deserialize)]
-    struct Raw<'a> {
-        #[serde(borrow, default)]
-        kind: Cow<'a, str>,
-        metadata: ListMeta,
-        #[serde(borrow, deserialize_with = "Option::deserialize")]
-        items: Option<Vec<&'a RawValue>>,
-    }
-    #[derive(Deserialize)]
-    struct ListMeta {
-        #[serde(rename = "resourceVersion", default)]
-        version: Version,
-        #[serde(rename = "continue", default)]
-        token: Option<String>,
-    }
-
-    let raw: Raw<'_> = serde_json::from_str(text)?;
-    if raw.metadata.version.is_none() && !raw.kind.ends_with("List") {
-        return Err(WireError::of("the list has neither a resourceVersion nor a kind"));
-    }
-    Ok(Page {
-        version: raw.metadata.version,
-        continue_token: raw.metadata.token.filter(|token| !token.is_empty()),
-        items: raw
-            .items
-            .unwrap_or_default()
-            .into_iter()
-            .map(RawItem::of)
-            .collect(),
-    })
+/// Decodes an item of a list.
+pub(super) fn item(text: &str) -> Result<RawItem<'_>, WireError> {
+    Ok(RawItem::of(serde_json::from_str(text)?))
 }
 
 /// Decodes only the resourceVersion of a list.
@@ -315,10 +270,8 @@ mod tests {
 
     const SECRET: &str = "hunter2";
 
-    fn items(items: &str) -> Vec<Item<MetaObject>> {
-        let body = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{items}]}}"#);
-        let page = page(&body).expect("a page");
-        page.items.iter().map(RawItem::decode).collect()
+    fn decoded(json: &str) -> Item<MetaObject> {
+        item(json).expect("JSON").decode()
     }
 
     fn name(item: &Item<MetaObject>) -> String {
@@ -330,45 +283,28 @@ mod tests {
     }
 
     #[test]
-    fn invalid_item_does_not_fail_its_page() {
-        let all = items(
-            r#"{"metadata":{"name":"a","uid":"1"}},
-               {"metadata":{"name":"b","namespace":"n","uid":"2","resourceVersion":"5","labels":7}},
-               {"metadata":{"name":"c","uid":3}},
-               {"metadata":{"name":"","uid":"4"}},
-               {"metadata":{"name":"d"}},
-               {}, 7, "x", null, [],
-               {"metadata":{"name":"e","uid":"5"}}"#,
-        );
-        let names: Vec<_> = all.iter().map(name).collect();
-        let mut expected = vec!["a", "undecodable n/b"];
-        expected.resize(10, "unidentified");
-        expected.push("e");
-        assert_eq!(names, expected);
-        assert!(matches!(&all[1], Item::Undecodable(it)
+    fn invalid_item_keeps_the_identity_that_can_be_read() {
+        let invalid =
+            r#"{"metadata":{"name":"b","namespace":"n","uid":"2","resourceVersion":"5","labels":7}}"#;
+        assert!(matches!(decoded(invalid), Item::Undecodable(it)
             if it.uid == Uid::from("2") && it.version == Version::from("5")));
-    }
-
-    #[test]
-    fn body_that_is_not_a_list_is_rejected() {
-        for body in [
-            "",
-            "{}",
-            "[]",
-            r#"{"metadata":{},"items":[]}"#,
-            r#"{"metadata":{"resourceVersion":""},"items":[]}"#,
-            r#"{"metadata":{"resourceVersion":"1"}}"#,
-            r#"{"kind":"Status","metadata":{}}"#,
-            "<html>",
+        for (json, expected) in [
+            (r#"{"metadata":{"name":"a","uid":"1"}}"#, "a"),
+            (invalid, "undecodable n/b"),
+            (r#"{"metadata":{"name":"c","uid":3}}"#, "unidentified"),
+            (r#"{"metadata":{"name":"","uid":"4"}}"#, "unidentified"),
+            (r#"{"metadata":{"name":"d"}}"#, "unidentified"),
+            ("{}", "unidentified"),
+            (" 7", "unidentified"),
+            (r#""x""#, "unidentified"),
+            ("null", "unidentified"),
+            ("[]", "unidentified"),
         ] {
-            assert!(page(body).is_err(), "{body}");
+            assert_eq!(name(&decoded(json)), expected, "{json}");
         }
-        let unversioned = page(r#"{"kind":"WidgetList","metadata":{},"items":[]}"#);
-        assert!(unversioned.expect("a list").version.is_none());
-        let null = page(r#"{"metadata":{"resourceVersion":"1"},"items":null}"#).expect("a list");
-        assert!(null.items.is_empty() && null.continue_token.is_none());
-        let more = page(r#"{"metadata":{"resourceVersion":"1","continue":"x"},"items":[]}"#);
-        assert_eq!(more.expect("a list").continue_token.as_deref(), Some("x"));
+        for malformed in ["", "{", r#"{"metadata":{"name":"a","uid":"1"},"x":tru}"#, "{}{}"] {
+            assert!(item(malformed).is_err(), "{malformed}");
+        }
     }
 
     #[test]
@@ -391,20 +327,18 @@ mod tests {
 
     #[test]
     fn errors_do_not_quote_the_body() {
-        let bad = format!(r#"{{"metadata":{{"resourceVersion":"1"}},"items":"{SECRET}"}}"#);
-        let error = page(&bad).expect_err("not a list");
+        let bad = format!(r#"{{"type":"ADDED","object":{{"data":"{SECRET}"{SECRET}}}"#);
+        let error = event(&bad).expect_err("not an event");
         assert!(!format!("{error} {error:?}").contains(SECRET), "{error:?}");
         assert!(error.to_string().contains("line 1 column"), "{error}");
     }
 
     #[test]
     fn invalid_utf_8_becomes_replacement_characters() {
-        let mut body = br#"{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a","uid":"1","labels":{"x":""#.to_vec();
+        let mut body = br#"{"metadata":{"name":"a","uid":"1","labels":{"x":""#.to_vec();
         body.extend([0xff]);
-        body.extend(br#""}}}]}"#);
-        let text = text(&body);
-        let page = page(&text).expect("a page");
-        assert!(matches!(page.items[0].decode::<MetaObject>(), Item::Decoded(o)
+        body.extend(br#""}}}"#);
+        assert!(matches!(decoded(&text(&body)), Item::Decoded(o)
             if o.metadata.labels.get("x").is_some_and(|x| *x == "\u{fffd}")));
     }
 
@@ -412,20 +346,20 @@ mod tests {
     fn deeply_nested_object_is_decoded() {
         // Deeper than any stack, in a field that the projection omits.
         let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
-        let nested = items(&format!(
+        let nested = decoded(&format!(
             r#"{{"spec":{deep},"metadata":{{"name":"a","uid":"1"}}}}"#
         ));
-        assert_eq!(name(&nested[0]), "a");
+        assert_eq!(name(&nested), "a");
         // In a field that the projection reads.
-        let labels = items(&format!(
+        let labels = decoded(&format!(
             r#"{{"metadata":{{"name":"a","uid":"1","labels":{deep}}}}}"#
         ));
-        assert_eq!(name(&labels[0]), "undecodable a");
+        assert_eq!(name(&labels), "undecodable a");
         let owner = r#"{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}"#;
         let owners = vec![owner; 100_000].join(",");
-        let bomb = items(&format!(
+        let bomb = decoded(&format!(
             r#"{{"metadata":{{"name":"a","uid":"1","ownerReferences":[{owners}]}}}}"#
         ));
-        assert!(matches!(&bomb[0], Item::Decoded(it) if it.metadata.owner_references.len() == 100_000));
+        assert!(matches!(&bomb, Item::Decoded(it) if it.metadata.owner_references.len() == 100_000));
     }
 }

@@ -7,15 +7,11 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use k8s_openapi::api::autoscaling::v1::Scale;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::response::decode;
-use super::{Apply, Client, ClientError, Delete, ListQuery, Patch, Reader, View, merge_patch};
+use super::{Apply, Client, ClientError, Delete, ListQuery, Page, Patch, Reader, View, merge_patch};
 use crate::object::{ApiObject, Key, Resource, Uid, Version};
-
-/// The number of objects on a page of a list, unless the query says otherwise.
-const PAGE: u32 = 500;
 
 /// The objects of type `K`, read and, if `C` is a [`Client`], written.
 pub struct Api<K, C> {
@@ -33,23 +29,6 @@ pub enum Written<K> {
     Patched(K),
     /// The object was as requested. No write was sent.
     Unchanged(K),
-}
-
-/// A page of a list.
-#[derive(serde::Deserialize)]
-#[serde(bound = "K: DeserializeOwned")]
-struct Page<K> {
-    #[serde(default)]
-    metadata: ListMeta,
-    #[serde(deserialize_with = "Option::deserialize")]
-    items: Option<Vec<K>>,
-}
-
-#[derive(Default, serde::Deserialize)]
-#[serde(default)]
-struct ListMeta {
-    #[serde(rename = "continue")]
-    token: Option<String>,
 }
 
 impl Reader {
@@ -87,35 +66,32 @@ impl<K: ApiObject, C: AsRef<Reader>> Api<K, C> {
         }
     }
 
-    /// Lists objects, page by page while the stream is read. An empty namespace means all namespaces.
+    /// Lists objects, page by page while the stream is read. `query.limit` is the maximum number of objects on a page, 500 by
+    /// default; pages that are too large are smaller. An empty namespace means all namespaces.
     ///
     /// The stream ends after its first error. If it is [gone](ClientError::is_gone), the rest of the list has expired, and a
     /// new list is needed.
     pub fn list(
         &self,
         namespace: &str,
-        mut query: ListQuery,
+        query: ListQuery,
     ) -> impl Stream<Item = Result<K, ClientError>> + Send + use<K, C> {
-        if query.limit == 0 {
-            query.limit = PAGE;
-        }
-        let (client, resource) = (self.client.as_ref().clone(), self.resource.clone());
-        let namespace = namespace.to_owned();
-        let pages = stream::unfold(Some(query), move |query| {
-            let (client, resource, namespace) = (client.clone(), resource.clone(), namespace.clone());
-            async move {
-                let mut query = query?;
-                let page = client.list(&resource, &namespace, &query, View::Full).await;
-                let request_line = || format!("GET {}", resource.collection(&namespace));
-                let page = page.and_then(|body| decode::<Page<K>>(&body, &request_line()));
-                Some(match page {
-                    Err(error) => (vec![Err(error)], None),
-                    Ok(page) => {
-                        query.continue_token = page.metadata.token.filter(|token| !token.is_empty());
-                        let next = query.continue_token.is_some().then_some(query);
-                        (page.items.unwrap_or_default().into_iter().map(Ok).collect(), next)
-                    }
-                })
+        let pages = { self.client.as_ref() }.pages(&self.resource, namespace, query, View::Full);
+        let pages = stream::unfold(Some(pages), async |pages| {
+            let mut pages = pages?;
+            let request_line = pages.request_line();
+            loop {
+                let mut items = Vec::new();
+                let add = |_: &Version, item: &str| {
+                    items.push(Ok(decode(item.as_bytes(), &request_line)?));
+                    Ok(())
+                };
+                return Some(match pages.next(add).await {
+                    Ok(Page::Last(_)) => (items, None),
+                    Ok(Page::More(_)) => (items, Some(pages)),
+                    Ok(Page::Smaller(_)) => continue,
+                    Ok(Page::Expired(error)) | Err(error) => (vec![Err(error)], None),
+                });
             }
         });
         pages.flat_map(stream::iter)

@@ -309,7 +309,7 @@ impl Reader {
     }
 
     /// Sends a request. A response that is not a success is an error.
-    async fn send(
+    pub(super) async fn send(
         &self,
         call: Call,
         bearer: Option<Bearer>,

@@ -1,5 +1,6 @@
 //! Decodes responses and failures of requests. No error quotes a body.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,23 +10,25 @@ use kube::client::{AuthError, Body};
 
 use super::exec_plugin::PluginError;
 use super::fence::FenceClosed;
-use super::{ClientError, Status};
-
-/// The maximum size of a response body in bytes: a page of 500 objects of the maximum size in etcd.
-const BODY_MAX: usize = 768 * 1024 * 1024;
+use super::{ClientError, OBJECT_MAX, Status};
 
 pub(super) async fn collect(body: Body, request_line: &str) -> Result<Bytes, ClientError> {
-    match Limited::new(body, BODY_MAX).collect().await {
+    match Limited::new(body, OBJECT_MAX).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(ClientError::TooLarge {
             request_line: request_line.to_owned(),
-            limit: BODY_MAX,
+            limit: OBJECT_MAX,
         }),
-        Err(error) => Err(ClientError::Connection {
-            request_line: request_line.to_owned(),
-            connected: true,
-            reason: error_chain(&*error),
-        }),
+        Err(error) => Err(broken(&*error, request_line)),
+    }
+}
+
+/// Returns the error of a body that broke off.
+pub(super) fn broken(error: &(dyn std::error::Error + 'static), request_line: &str) -> ClientError {
+    ClientError::Connection {
+        request_line: request_line.to_owned(),
+        connected: true,
+        reason: error_chain(error),
     }
 }
 
@@ -117,6 +120,12 @@ pub(super) fn exec_plugin_error(error: &AuthError) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Returns the text of a body. As in Go, invalid UTF-8 becomes replacement characters.
+pub(crate) fn text(body: &[u8]) -> Cow<'_, str> {
+    // For valid text, this check is several times faster than the search for invalid characters.
+    str::from_utf8(body).map_or_else(|_| String::from_utf8_lossy(body), Cow::Borrowed)
 }
 
 pub(super) fn decode<T: serde::de::DeserializeOwned>(

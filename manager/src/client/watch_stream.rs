@@ -4,11 +4,8 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 
-use super::ClientError;
-use super::response::error_chain;
-
-/// The maximum length of a line in bytes. The largest object in etcd is far smaller, in any encoding.
-const LINE_MAX: usize = 32 * 1024 * 1024;
+use super::response::broken;
+use super::{ClientError, OBJECT_MAX};
 
 /// The stream of an open watch.
 #[derive(Debug)]
@@ -48,10 +45,10 @@ impl WatchStream {
                 return Ok(Some(line));
             }
             self.searched = self.buffer.len();
-            if self.buffer.len() > LINE_MAX {
+            if self.buffer.len() > OBJECT_MAX {
                 return Err(ClientError::TooLarge {
                     request_line: self.request_line.clone(),
-                    limit: LINE_MAX,
+                    limit: OBJECT_MAX,
                 });
             }
             match self.body.frame().await {
@@ -62,11 +59,7 @@ impl WatchStream {
                     }
                 }
                 Some(Err(error)) => {
-                    return Err(ClientError::Connection {
-                        request_line: self.request_line.clone(),
-                        connected: true,
-                        reason: error_chain(&error),
-                    });
+                    return Err(broken(&error, &self.request_line));
                 }
             }
         }

@@ -4,6 +4,9 @@ mod barrier;
 mod faults;
 mod forget_metadata;
 mod hot_loops;
+mod large;
+#[path = "../memory/large.rs"]
+mod large_objects;
 mod randomized;
 mod restored;
 mod server;

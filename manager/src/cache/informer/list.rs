@@ -24,7 +24,10 @@ pub(in crate::cache) struct ListStart {
 /// A list of which the first page has arrived.
 pub(in crate::cache) struct List {
     pub(super) stores: Vec<(Arc<dyn AnyStore>, Box<dyn AnyList>)>,
+    /// The number of unidentified items, also of the page in progress.
     pub(super) unidentified: usize,
+    /// The same of the complete pages.
+    unidentified_before: usize,
     pub(in crate::cache) restored: bool,
 }
 
@@ -43,17 +46,34 @@ impl ListStart {
         Ok(List {
             stores: self.stores.iter().map(accept).collect::<Result<_, _>>()?,
             unidentified: 0,
+            unidentified_before: 0,
             restored,
         })
     }
 }
 
 impl List {
-    /// Adds the items of a page.
-    pub(in crate::cache) fn add(&mut self, items: &[RawItem<'_>]) {
-        self.unidentified += items.iter().filter(|item| item.identity.is_none()).count();
+    /// Adds an item of the page in progress.
+    pub(in crate::cache) fn add(&mut self, item: &RawItem<'_>) {
+        self.unidentified += usize::from(item.identity.is_none());
         for (_, list) in &mut self.stores {
-            list.add(items);
+            list.add(item);
+        }
+    }
+
+    /// Completes a page.
+    pub(in crate::cache) fn end_page(&mut self) {
+        self.unidentified_before = self.unidentified;
+        for (_, list) in &mut self.stores {
+            list.end_page();
+        }
+    }
+
+    /// Removes the items of the page in progress, which did not arrive as a whole.
+    pub(in crate::cache) fn drop_page(&mut self) {
+        self.unidentified = self.unidentified_before;
+        for (_, list) in &mut self.stores {
+            list.drop_page();
         }
     }
 }

@@ -38,12 +38,10 @@ fn informer() -> Informer {
 
 /// Lists one pod at this version.
 fn list(informer: &Informer, start: &ListStart, version: u64) {
-    let body = format!(
-        r#"{{"metadata":{{"resourceVersion":"{version}"}},"items":[{{"metadata":{{"name":"a","uid":"1","resourceVersion":"{version}"}}}}]}}"#
-    );
-    let page = wire::page(&body).expect("a page");
-    let mut list = start.accept(ALL, &page.version, false).expect("a newer list");
-    list.add(&page.items);
+    let item = format!(r#"{{"metadata":{{"name":"a","uid":"1","resourceVersion":"{version}"}}}}"#);
+    let version = version.to_string().as_str().into();
+    let mut list = start.accept(ALL, &version, false).expect("a newer list");
+    list.add(&wire::item(&item).expect("an item"));
     informer.apply_list(ALL, start, list);
 }
 

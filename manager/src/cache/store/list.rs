@@ -18,6 +18,8 @@ pub(in crate::cache) struct StagedList<T> {
     /// Marks the entries that the list includes. The next number marks those that it changes.
     number: u32,
     changed: Vec<Readable<T>>,
+    /// The number of those on complete pages.
+    complete_pages: usize,
     /// Every item was identified.
     complete: bool,
 }
@@ -25,6 +27,16 @@ pub(in crate::cache) struct StagedList<T> {
 impl<T> StagedList<T> {
     pub(in crate::cache) fn partition(&self) -> Partition {
         self.partition
+    }
+
+    /// Completes a page.
+    pub(in crate::cache) fn end_page(&mut self) {
+        self.complete_pages = self.changed.len();
+    }
+
+    /// Removes the items of the page in progress. The same page is requested again, so that their marks remain right.
+    pub(in crate::cache) fn drop_page(&mut self) {
+        self.changed.truncate(self.complete_pages);
     }
 }
 
@@ -47,6 +59,7 @@ impl<T: Object> Store<T> {
             order,
             number: self.lists,
             changed: Vec::new(),
+            complete_pages: 0,
             // A list without a resourceVersion may be older than the store.
             complete: !version.is_none(),
             version,
@@ -90,6 +103,7 @@ impl<T: Object> Store<T> {
             number,
             changed: items,
             complete,
+            ..
         } = list;
         let applied = number.wrapping_add(1);
         let state = &mut self.partitions[partition.index()];

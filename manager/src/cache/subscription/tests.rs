@@ -248,12 +248,13 @@ fn deliver(shared: &SharedStore<MetaObject>, kind: &str, object: &serde_json::Va
 
 fn list(shared: &Arc<SharedStore<MetaObject>>, version: u64, items: &[serde_json::Value]) {
     let version = version.to_string();
-    let list = serde_json::json!({"metadata": {"resourceVersion": version}, "items": items}).to_string();
     let version = Version::from(&*version);
     let mut staged = Arc::clone(shared)
         .begin_list(PARTITION, version, false)
         .expect("a newer list");
-    staged.add(&wire::page(&list).expect("a page").items);
+    for item in items {
+        staged.add(&wire::item(&item.to_string()).expect("an item"));
+    }
     staged.commit();
 }
 
