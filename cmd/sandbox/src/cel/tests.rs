@@ -104,6 +104,20 @@ fn unsupported_expression_is_rejected() {
     }
 }
 
+/// The values of `lastIndexOf` and `%e` are those of CEL's documentation and conformance tests. A map has the format of version 2 of
+/// the strings library, which API servers use.
+#[test]
+fn functions_of_strings_return_the_documented_values() {
+    let node = list_with(
+        "'hello mellow'.lastIndexOf('ello') == 7 \
+         && 'hello mellow'.lastIndexOf('ello', 7) == 7 \
+         && 'hello mellow'.lastIndexOf('ello', 6) == 1 \
+         && '%.6e'.format([1052.032911275]) == '1.052033e+03' \
+         && '%s'.format([{'a': 1}]) == '{\"a\":1}'",
+    );
+    assert_eq!(told(&node, &json!({"l": []})), [""; 0]);
+}
+
 #[test]
 fn match_condition_with_authorizer_is_rejected() {
     let error = check_condition("authorizer.group('').resource('pods').check('get').allowed()").unwrap_err();
