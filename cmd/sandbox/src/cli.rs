@@ -1,5 +1,6 @@
 //! The command line: flags, the kubeconfig file, and shutdown by signals.
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use crate::{Authorization, KubeconfigError, KubeconfigFile, Sandbox, ServeError,
 /// All objects are in memory and are lost when the process ends. Pods do not run.
 #[derive(Debug, Parser)]
 #[command(name = "steersman-sandbox", version)]
-pub struct Args {
+struct Args {
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
@@ -40,6 +41,9 @@ pub struct Args {
 /// A failure of the command.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
+    /// An argument is invalid.
+    #[error("{0}; see `steersman-sandbox --help`")]
+    Usage(String),
     /// The address is open to other machines.
     #[error(
         "{0} can be reached from other machines: use a loopback address, or allow it with --allow-remote"
@@ -59,9 +63,32 @@ pub enum CliError {
     Start(#[from] io::Error),
 }
 
+/// Serves until SIGINT or SIGTERM. `arguments` include the name of the program.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
+    match Args::try_parse_from(arguments) {
+        Ok(args) => args.run(),
+        Err(error) if error.use_stderr() => Err(CliError::Usage(sentence(&error))),
+        Err(help) => {
+            // A closed pipe is not an error.
+            let _ = help.print();
+            Ok(())
+        }
+    }
+}
+
+/// Returns the error without the usage and in one line.
+fn sentence(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let is_help = |part: &&str| part.starts_with("Usage:") || part.starts_with("For more information");
+    let parts = text.split("\n\n").take_while(|part| !is_help(part));
+    let parts: Vec<_> = parts
+        .map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    parts.join("; ").trim_start_matches("error: ").to_owned()
+}
+
 impl Args {
-    /// Serves until SIGINT or SIGTERM.
-    pub fn run(self) -> Result<(), CliError> {
+    fn run(self) -> Result<(), CliError> {
         let Self {
             listen,
             allow_remote,

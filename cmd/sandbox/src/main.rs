@@ -2,15 +2,18 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-use steersman_sandbox::cli::Args;
+use steersman_sandbox::cli;
 
 fn main() -> ExitCode {
-    match Args::parse().run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("steersman-sandbox: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let Err(error) = cli::main(std::env::args_os()) else {
+        return ExitCode::SUCCESS;
+    };
+    // Paths and arguments can contain control characters.
+    let text = error.to_string();
+    let escaped = text.chars().map(|char| match char {
+        char if char.is_control() => char.escape_debug().to_string(),
+        char => char.to_string(),
+    });
+    eprintln!("Error: {}", escaped.collect::<String>());
+    ExitCode::FAILURE
 }

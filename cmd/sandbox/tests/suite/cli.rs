@@ -14,9 +14,12 @@ fn refused(arguments: &[&str]) -> String {
         stderr,
         stdout,
     } = Command::new(PROGRAM).args(arguments).output().expect("it starts");
-    assert!(!status.success());
+    assert_eq!(status.code(), Some(1));
     assert!(stdout.is_empty(), "nothing was started");
-    String::from_utf8(stderr).expect("text")
+    let error = String::from_utf8(stderr).expect("text");
+    assert!(error.starts_with("Error: "), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    error
 }
 
 struct Running {
@@ -125,6 +128,8 @@ fn invalid_arguments_print_one_sentence() {
         error.contains("cannot write the kubeconfig /no/such/directory/config"),
         "{error}"
     );
+    let error = refused(&["--kubeconfig", "/nowhere/\u{e}"]);
+    assert!(error.contains(r"/nowhere/\u{e}: No such file"), "{error}");
     for wrong in [
         "hooks",
         "default/hooks=127.0.0.1:1",
@@ -141,10 +146,24 @@ fn invalid_arguments_print_one_sentence() {
     let address = taken.local_addr().expect("an address").to_string();
     let error = refused(&["--listen", &address]);
     assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
-    let error = refused(&["--port", "1"]);
-    assert!(error.contains("unexpected argument '--port'"), "{error}");
-    let error = refused(&["--authorization", "none"]);
-    assert!(error.contains("always-allow, rbac"), "{error}");
+    for (arguments, message) in [
+        (&["--port", "1"][..], "unexpected argument '--port' found"),
+        (
+            &["--lisen=1"],
+            "found; tip: a similar argument exists: '--listen'; see",
+        ),
+        (
+            &["--authorization", "none"],
+            "[possible values: always-allow, rbac]",
+        ),
+        (&["--listen"], "a value is required for '--listen <ADDRESS>'"),
+        (&["a\nb"], "unexpected argument 'a b' found"),
+    ] {
+        let error = refused(arguments);
+        assert!(error.contains(message), "{error}");
+        assert!(error.ends_with("; see `steersman-sandbox --help`\n"), "{error}");
+        assert!(!error.contains("Usage"), "{error}");
+    }
 }
 
 #[test]
