@@ -284,10 +284,12 @@ pub struct HollowKubelet {
 }
 
 /// `AppService` controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppServices {
     /// Number of workers; at least 1.
     pub concurrent_syncs: u32,
+    /// Image of a new Deployment whose `AppService` sets no image; none rejects such an `AppService`.
+    pub default_image: Option<String>,
 }
 
 /// Deployment controller.

@@ -39,4 +39,4 @@ pub use parse::parse;
 pub use reference::reference;
 pub use reload::Changes;
 pub use schema::schema;
-pub use selector::{Enablement, KnownController, Selector};
+pub use selector::{Enablement, Known, KnownController, Selector};

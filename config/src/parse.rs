@@ -12,13 +12,14 @@ use crate::error::{Error, Invalid};
 use crate::file::{self, Values};
 use crate::flags::{self, FileFlags, Flags, Switch, VersionFormat, command, value_name};
 use crate::help::help;
-use crate::selector::KnownController;
+use crate::selector::{Known, KnownController};
 use crate::sources::Sources;
 use crate::{manual, validate};
 
-/// Parses the arguments of the process, without its name. `known` are the controllers that `--controllers` accepts.
-pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[KnownController]) -> Result<Parsed, Error> {
-    let command = command(known).no_binary_name(true);
+/// Parses the arguments of the process, without its name.
+pub fn parse(args: impl IntoIterator<Item = OsString>, known: &Known) -> Result<Parsed, Error> {
+    let controllers = &known.controllers;
+    let command = command(controllers).no_binary_name(true);
     let args: Vec<_> = { args.into_iter() }
         .map(|arg| with_dashes(arg, &command))
         .collect();
@@ -28,7 +29,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[KnownController]
             // Only the help of the manager is not the parser's.
             let of_manager = args.len() == 1;
             return Ok(Parsed::Print(if of_manager {
-                help(known)
+                help(controllers)
             } else {
                 error.render().to_string()
             }));
@@ -39,10 +40,10 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[KnownController]
         }
     };
     if let Some(subcommand) = flags.command {
-        return Ok(run(subcommand, known));
+        return Ok(run(subcommand, controllers));
     }
     if flags.global.help.0 {
-        return Ok(Parsed::Print(help(known)));
+        return Ok(Parsed::Print(help(controllers)));
     }
     if flags.global.version.0 {
         return Ok(Parsed::Print(version()));

@@ -15,6 +15,15 @@ pub struct KnownController {
     pub enabled_by_default: bool,
 }
 
+/// The caller's part of the validation.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The controllers that `--controllers` accepts.
+    pub controllers: Vec<KnownController>,
+    /// Returns whether a text is a well-formed image reference.
+    pub is_image: fn(&str) -> bool,
+}
+
 /// The parsed value of `--controllers`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector(Choice);

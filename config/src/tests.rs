@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::{Config, Enablement, Error, KnownController, Parsed, parse};
+use crate::{Config, Enablement, Error, Known, KnownController, Parsed, parse};
 
 mod election;
 mod file;
@@ -30,7 +30,14 @@ const fn on(name: &'static str, aliases: &'static [&'static str]) -> KnownContro
 }
 
 fn parse_all(args: &[&str]) -> Result<Parsed, Error> {
-    parse(args.iter().map(OsString::from), &KNOWN)
+    parse(args.iter().map(OsString::from), &known())
+}
+
+fn known() -> Known {
+    Known {
+        controllers: KNOWN.to_vec(),
+        is_image: |text| !text.contains(' '),
+    }
 }
 
 pub(crate) fn run(args: &[&str]) -> Config {

@@ -18,15 +18,11 @@ use crate::duration::GoDuration;
 use crate::effective::{self, Overrides};
 use crate::error::Invalid;
 use crate::flags::{FileFlags, Flags, GlobalFlags};
-use crate::selector::KnownController;
+use crate::selector::Known;
 use crate::sources::Sources;
 
 /// Validates the flags.
-pub(crate) fn config(
-    flags: Flags,
-    sources: &Sources<'_>,
-    known: &[KnownController],
-) -> Result<Config, Vec<Invalid>> {
+pub(crate) fn config(flags: Flags, sources: &Sources<'_>, known: &Known) -> Result<Config, Vec<Invalid>> {
     let Flags {
         generic,
         file:
@@ -74,7 +70,7 @@ pub(crate) fn config(
     }
     let bind_address = serving.bind_address;
     let config = Config {
-        generic: validator.generic(generic, is_sandbox, known, &mut overrides),
+        generic: validator.generic(generic, is_sandbox, &known.controllers, &mut overrides),
         client_connection: validator.client(client, is_sandbox, &mut overrides),
         leader_election: validator.election(election),
         serving: validator.serving(serving, fallback),
@@ -86,7 +82,7 @@ pub(crate) fn config(
         debugging: validator.debugging(&debugging),
         garbage_collector: validator.garbage_collector(&garbage_collector),
         hollow_kubelet: validator.hollow_kubelet(&hollow_kubelet),
-        app_services: validator.app_services(&app_services),
+        app_services: validator.app_services(app_services, known.is_image),
         deployments: validator.deployments(&deployments),
         replicas: validator.replicas(&replicas),
         sandbox: validator.sandbox(sandbox),

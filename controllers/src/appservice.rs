@@ -4,8 +4,9 @@
 //! - Objects of the same name that do not belong to the `AppService` (`ownership`) are never changed. The conflict is
 //!   reported by an event and a condition, and resolved when the object is deleted or annotated for adoption.
 //! - Children are created by POST and changed by server-side apply (`managed_fields`), in one apply for all fields and only
-//!   if one differs (`drift`). Fields of other managers are kept. A field that another manager has changed is not forced,
-//!   but reported in a condition.
+//!   if one differs (`drift`). Fields that the `AppService` sets are forced: a change by another manager is corrected, with
+//!   an event that names the manager. Other fields are kept. A manager that keeps changing a field is met with backoff.
+//! - The default image is used to create a Deployment only, and stays with a field manager of its own.
 //! - A new `deploymentName` creates a new Deployment. The previous one is deleted when the new one is available (`plan`).
 //! - With `deletionPolicy: Orphan` the children have no ownerReference and outlive the `AppService` (`deletion_policy`).
 //! - An unchanged status is not written, and children in the desired state are not written.
@@ -35,7 +36,7 @@ mod webhook;
 pub use child::Service;
 pub use controller::build;
 pub use deletion_policy::FINALIZER;
-pub use managed_fields::FIELD_MANAGER;
+pub use managed_fields::{DEFAULT_IMAGE_MANAGER, FIELD_MANAGER};
 pub use reconcile::AppServiceReconciler;
 pub use webhook::hooks;
 

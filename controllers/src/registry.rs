@@ -45,9 +45,13 @@ pub const CONTROLLERS: &[Descriptor] = &[
         service_account: appservice::NAME,
         construct: |context| {
             let hooks = std::mem::take(&mut context.hosted.hooks);
-            context.hosted.hooks = appservice::hooks(hooks, context.manager.caches());
-            let workers = context.settings.appservice_workers;
-            workload(context, appservice::NAME, appservice::build, workers)
+            let settings = context.settings;
+            let image = settings.appservice_default_image.as_deref();
+            context.hosted.hooks = appservice::hooks(hooks, image.is_some());
+            let build = |env: &_, caches: &_, client, registry: &_, recorder, workers| {
+                appservice::build(env, caches, client, registry, recorder, workers, image)
+            };
+            workload(context, appservice::NAME, build, settings.appservice_workers)
         },
     },
     Descriptor {
@@ -132,13 +136,15 @@ pub struct Descriptor {
     construct: fn(&mut Context<'_>) -> Result<(), ControllerError>,
 }
 
-/// Settings of all controllers. Numbers of workers default to those of the flags.
+/// Settings of all controllers. Numbers of workers and the image default to those of the flags.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "plain data")]
 pub struct Settings {
     /// Whether an absent Lease of kube-controller-manager means that it does not run: see [`crate::yielding`].
     pub assume_no_kube_controller_manager: bool,
     pub appreplicaset_workers: usize,
+    /// None rejects an `AppService` without an image and without a Deployment.
+    pub appservice_default_image: Option<String>,
     pub appservice_workers: usize,
     pub deployment_workers: usize,
     /// None disables the garbage collector, even if it is enabled by name.
@@ -154,6 +160,7 @@ impl Default for Settings {
         Self {
             assume_no_kube_controller_manager: false,
             appreplicaset_workers: 5,
+            appservice_default_image: Some("nginx".to_owned()),
             appservice_workers: 5,
             deployment_workers: 5,
             garbage_collector: Some(garbage_collector::Options::default()),
@@ -292,14 +299,11 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A function that builds a controller with a number of workers.
-type Build<R> = fn(&Env, &Caches, Reader, &Registry, Recorder, usize) -> Result<R, ControllerError>;
-
-/// Constructs a controller whose only option is its number of workers.
+/// Constructs a controller by a function of its number of workers.
 fn workload<R: Runnable + 'static>(
     context: &mut Context<'_>,
     name: &str,
-    build: Build<R>,
+    build: impl FnOnce(&Env, &Caches, Reader, &Registry, Recorder, usize) -> Result<R, ControllerError>,
     workers: usize,
 ) -> Result<(), ControllerError> {
     let (client, recorder) = (context.client(1.0), context.recorder(name)?);

@@ -116,6 +116,7 @@ fn settings(config: &Config) -> Settings {
         },
         hollow_kubelet_workers: workers(hollow_kubelet.concurrent_syncs),
         appreplicaset_workers: workers(replicas.concurrent_appreplicaset_syncs),
+        appservice_default_image: app_services.default_image.clone(),
         appservice_workers: workers(app_services.concurrent_syncs),
         deployment_workers: workers(deployments.concurrent_syncs),
         replicaset_workers: workers(replicas.concurrent_replicaset_syncs),

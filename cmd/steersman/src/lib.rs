@@ -27,7 +27,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use steersman_config::{KnownController, Parsed};
+use steersman_config::{Known, KnownController, Parsed};
 use steersman_controllers::api::{self, crd::yaml};
 use steersman_controllers::registry::{CONTROLLERS, Descriptor};
 
@@ -69,15 +69,18 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Returns the controllers that `--controllers` accepts.
+/// Returns the controllers that `--controllers` accepts, and the rules of their flags.
 #[must_use]
-pub fn known() -> Vec<KnownController> {
+pub fn known() -> Known {
     let known = |it: &Descriptor| KnownController {
         name: it.name,
         aliases: it.aliases,
         enabled_by_default: it.enabled_by_default,
     };
-    CONTROLLERS.iter().map(known).collect()
+    Known {
+        controllers: CONTROLLERS.iter().map(known).collect(),
+        is_image: api::app_service::is_image,
+    }
 }
 
 fn crd_documents() -> String {

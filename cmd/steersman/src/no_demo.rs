@@ -4,7 +4,7 @@ use std::future::{Ready, ready};
 use std::io;
 use std::net::SocketAddr;
 
-use steersman_config::{KnownController, Sandbox as Flags};
+use steersman_config::{Known, Sandbox as Flags};
 use steersman_manager::env::{Clock, Env};
 use steersman_manager::manager::Process;
 use steersman_manager::metrics::Registry;
@@ -46,6 +46,6 @@ impl Embedded {
     }
 }
 
-pub(crate) fn tour(_: &[KnownController]) -> Ready<Result<(), SandboxError>> {
+pub(crate) fn tour(_: &Known) -> Ready<Result<(), SandboxError>> {
     ready(Err(SandboxError::NotBuilt))
 }

@@ -14,6 +14,15 @@ pub(crate) struct AppServiceFlags {
     /// Number of `AppServices` that are synced concurrently
     #[arg(long, id = "appServiceController.concurrentAppServiceSyncs", value_name = "INT", default_value = "5", value_parser = whole)]
     pub(crate) concurrent_appservice_syncs: i64,
+    /// Image of a new Deployment whose `AppService` sets no image; empty rejects such an `AppService` unless its
+    /// Deployment exists
+    #[arg(
+        long,
+        id = "appServiceController.defaultImage",
+        value_name = "IMAGE",
+        default_value = "nginx"
+    )]
+    pub(crate) appservice_default_image: String,
 }
 
 #[derive(Debug, Args)]

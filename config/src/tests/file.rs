@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::Value;
 
-use super::{KNOWN, run};
+use super::{KNOWN, known, run};
 use crate::flags::{command, is_field};
 use crate::kind::Kind;
 use crate::{Config, Parsed, parse};
@@ -44,7 +44,7 @@ fn try_with(bytes: &[u8], flags: &[&str]) -> Result<Parsed, String> {
     let file = TempFile::new(bytes);
     let args = std::iter::once(OsString::from(file.argument())).chain(flags.iter().map(OsString::from));
     let prefix = format!("cannot use the configuration file {}: ", file.0.display());
-    parse(args, &KNOWN).map_err(|error| error.to_string().replace(&prefix, "FILE: "))
+    parse(args, &known()).map_err(|error| error.to_string().replace(&prefix, "FILE: "))
 }
 
 /// The configuration of a file with these fields, without the flag that names the file.

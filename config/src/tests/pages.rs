@@ -32,7 +32,7 @@ fn help_lists_every_flag_with_its_default_in_100_columns() {
         }
         flags += 1;
     }
-    assert_eq!(flags, 68);
+    assert_eq!(flags, 69);
     assert!(help.contains("\nLeader election flags:\n"));
     let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(
@@ -114,7 +114,7 @@ fn schema_describes_every_field() {
         );
         found += 1;
     }
-    assert_eq!((found, fields), (63, 63));
+    assert_eq!((found, fields), (64, 64));
     let format = &schema["properties"]["logging"]["properties"]["format"];
     assert_eq!(
         (&format["enum"], &format["default"]),

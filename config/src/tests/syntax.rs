@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use proptest::prelude::*;
 
-use super::{KNOWN, chosen, error, parse_all, print, run};
+use super::{chosen, error, known, parse_all, print, run};
 use crate::{Enablement, Parsed, parse};
 
 #[test]
@@ -217,7 +217,7 @@ fn parse_errors_are_one_sentence() {
 #[cfg(unix)]
 fn path_need_not_be_utf8() {
     use std::os::unix::ffi::OsStringExt as _;
-    let of = |text: &[u8]| parse([OsString::from_vec(text.to_vec())], &KNOWN);
+    let of = |text: &[u8]| parse([OsString::from_vec(text.to_vec())], &known());
     let Ok(Parsed::Run(config)) = of(b"--kubeconfig=/\xff") else {
         panic!("a path may be any bytes");
     };

@@ -74,7 +74,10 @@ fn defaults_are_those_of_kube_controller_manager() {
         },
         debugging: Debugging { profiling: true },
         sandbox: None,
-        app_services: AppServices { concurrent_syncs: 5 },
+        app_services: AppServices {
+            concurrent_syncs: 5,
+            default_image: Some("nginx".to_owned()),
+        },
         deployments: Deployments { concurrent_syncs: 5 },
         garbage_collector: Some(GarbageCollector {
             concurrent_syncs: 20,
@@ -108,6 +111,19 @@ fn defaults_are_those_of_kube_controller_manager() {
 }
 
 #[test]
+fn default_image_is_validated_by_the_caller() {
+    assert_eq!(
+        error(&["--appservice-default-image=a b"]),
+        "--appservice-default-image must be empty or an image reference such as registry.example.com/team/app:1.2, not \
+         \"a b\""
+    );
+    assert_eq!(
+        run(&["--appservice-default-image="]).app_services.default_image,
+        None
+    );
+}
+
+#[test]
 fn every_flag_is_parsed() {
     let args = "--controllers=replicaset --assume-no-kube-controller-manager --controller-start-interval=1s --controller-shutdown-timeout=1h2m3.5s \
         --namespaces=a,b --label-selector=app=web,x!=y --kubeconfig=/k --master=https://m --kube-api-qps=0.5 \
@@ -118,7 +134,7 @@ fn every_flag_is_parsed() {
         --webhook-port=2 --webhook-service=ns/hooks --webhook-client-ca-file=/a \
         --hollow-kubelet-ready-delay=4s --hollow-kubelet-nodes=5 --concurrent-hollow-kubelet-syncs=6 \
         --concurrent-replicaset-syncs=7 --concurrent_rc_syncs=8 --concurrent-gc-syncs=9 --concurrent-deployment-syncs=9 --gc-dry-run --enable-garbage-collector=true \
-        --concurrent-appreplicaset-syncs=10 --concurrent-appservice-syncs=11 --use-service-account-credentials \
+        --concurrent-appreplicaset-syncs=10 --concurrent-appservice-syncs=11 --appservice-default-image=r.io/a:1 --use-service-account-credentials \
         --tls-min-version=VersionTLS13 --tls-cipher-suites=TLS_AES_128_GCM_SHA256,x \
         --tls-sni-cert-key=/s,/t:a.b,*.b,::1 --tls-sni-cert-key=/u,/v --authentication-kubeconfig=/ak \
         --authentication-skip-lookup --authentication-token-webhook-cache-ttl=1s --client-ca-file=/ca \
@@ -217,7 +233,10 @@ fn every_flag_is_parsed() {
         },
         debugging: Debugging { profiling: false },
         sandbox: None,
-        app_services: AppServices { concurrent_syncs: 11 },
+        app_services: AppServices {
+            concurrent_syncs: 11,
+            default_image: Some("r.io/a:1".to_owned()),
+        },
         deployments: Deployments { concurrent_syncs: 9 },
         garbage_collector: Some(GarbageCollector {
             concurrent_syncs: 9,

@@ -34,12 +34,26 @@ impl Validator<'_> {
         }
     }
 
-    pub(super) fn app_services(&mut self, flags: &AppServiceFlags) -> AppServices {
+    pub(super) fn app_services(
+        &mut self,
+        flags: AppServiceFlags,
+        is_image: impl FnOnce(&str) -> bool,
+    ) -> AppServices {
         let AppServiceFlags {
             concurrent_appservice_syncs: syncs,
-        } = *flags;
+            appservice_default_image: image,
+        } = flags;
+        let allowed = "empty or an image reference such as registry.example.com/team/app:1.2";
+        let valid = image.is_empty() || is_image(&image);
+        self.require(
+            valid,
+            "appServiceController.defaultImage",
+            allowed,
+            format_args!("{image:?}"),
+        );
         AppServices {
             concurrent_syncs: self.at_least_one("appServiceController.concurrentAppServiceSyncs", syncs),
+            default_image: Some(image).filter(|it| !it.is_empty()),
         }
     }
 

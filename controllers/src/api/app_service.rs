@@ -6,6 +6,7 @@ pub mod schema;
 pub(crate) mod validation;
 
 pub use crd::crd;
+pub use image::is_reference as is_image;
 pub use schema::{DeletionPolicy, Protocol};
 
 use std::fmt;

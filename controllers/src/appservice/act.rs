@@ -9,17 +9,18 @@ use steersman_manager::object::{Meta, Resource};
 
 use super::child::Child;
 use super::deletion_policy::{self, FINALIZER};
-use super::history::{FieldConflict, WriteTarget};
+use super::history::WriteTarget;
 use super::ownership::{ADOPT_BY_ANNOTATION, Ownership};
 use super::plan::{ChildAction, Plan, ownership_of};
-use super::requests::{Created, Failure, Requests, display_name};
+use super::requests::{Applied, Created, Failure, Requests, display_name};
 use super::status::{Observed, Stall};
 use crate::api::app_service::DeletionPolicy;
 use crate::support::DEPLOYMENTS;
-use crate::support::errors::{is_field_conflict, is_namespace_terminating, message};
+use crate::support::errors::{is_namespace_terminating, message};
 
-/// Delay before an apply that conflicts with other field managers is sent again, if its child does not change.
-const CONFLICT_RETRY: Duration = Duration::from_mins(1);
+/// Delay before a create that was refused because the namespace is terminating is sent again. A server with a stale cache
+/// refuses it for a new namespace too.
+const NAMESPACE_TERMINATING_RETRY: Duration = Duration::from_mins(5);
 
 /// The result of executing a plan.
 pub(super) struct Outcome {
@@ -55,6 +56,7 @@ pub(super) async fn act(requests: &Requests<'_>, plan: &Plan) -> Result<Outcome,
         verified: false,
     };
     executor.execute(plan).await?;
+    executor.report_delays();
     Ok(executor.outcome)
 }
 
@@ -97,12 +99,12 @@ impl Executor<'_> {
     /// Adds the finalizer. Returns whether it is present.
     async fn add_finalizer(&mut self, patch: &Value) -> Result<bool, Failure> {
         let present = Value::Bool(true);
-        if self.must_wait(WriteTarget::Finalizer, &present, &finalizer_name()) {
+        if self.must_wait(WriteTarget::Finalizer, &present) {
             return Ok(false);
         }
         match self.requests.patch_app(Patch::merge(patch)).await {
             Ok(meta) => {
-                self.record_write(WriteTarget::Finalizer, &present);
+                self.record_write(WriteTarget::Finalizer, &present, finalizer_name());
                 self.outcome.meta = meta;
                 // The patch carried the resourceVersion that was read.
                 self.verified = true;
@@ -118,11 +120,11 @@ impl Executor<'_> {
 
     async fn remove_finalizer(&mut self) -> Result<(), Failure> {
         let absent = Value::Bool(false);
-        if self.must_wait(WriteTarget::Finalizer, &absent, &finalizer_name()) {
+        if self.must_wait(WriteTarget::Finalizer, &absent) {
             return Ok(());
         }
         if let Some(meta) = self.requests.remove_finalizer(&self.outcome.meta).await? {
-            self.record_write(WriteTarget::Finalizer, &absent);
+            self.record_write(WriteTarget::Finalizer, &absent, finalizer_name());
             self.outcome.meta = meta;
         }
         Ok(())
@@ -151,7 +153,13 @@ impl Executor<'_> {
             &T::RESOURCE,
             body["metadata"]["name"].as_str().unwrap_or_default(),
         );
-        if self.must_wait(T::TARGET, body, &name) {
+        if self.must_wait(T::TARGET, content(body)) {
+            return Ok(None);
+        }
+        let now = self.requests.env.clock.now();
+        let resumed_at = self.requests.history(|it| it.no_creates_before);
+        if let Some(left) = resumed_at.map(|it| it - now).filter(|it| !it.is_zero()) {
+            self.report_terminating_namespace(&name, left);
             return Ok(None);
         }
         if self.requests.app.spec.deletion_policy() == DeletionPolicy::Orphan {
@@ -160,11 +168,18 @@ impl Executor<'_> {
         }
         match self.requests.create::<T>(body).await {
             Ok(Created::New(child)) => {
-                self.record_write(T::TARGET, body);
+                self.record_write(T::TARGET, content(body), name);
                 self.outcome.observed.deployment_changed |= T::TARGET == WriteTarget::Deployment;
                 Ok(Some(child))
             }
             Ok(Created::Existing(child)) => Ok(self.resolve_existing(child)),
+            Err(error) if is_namespace_terminating(&error) => {
+                let retry = NAMESPACE_TERMINATING_RETRY;
+                self.requests
+                    .history(|it| it.no_creates_before = Some(now + retry));
+                self.report_terminating_namespace(&name, retry);
+                Ok(None)
+            }
             Err(error) => {
                 self.handle_error("FailedCreate", &format!("create {name}"), error)?;
                 Ok(None)
@@ -172,8 +187,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Applies the desired state of a child. Fields of other field managers are not forced: such a conflict becomes a
-    /// condition, and the same apply is not sent again for [`CONFLICT_RETRY`], unless the child changes.
+    /// Applies the desired state of a child.
     async fn apply<T: Child>(
         &mut self,
         present: &Arc<T>,
@@ -181,12 +195,7 @@ impl Executor<'_> {
     ) -> Result<Option<Arc<T>>, Failure> {
         let (requests, meta) = (self.requests, present.meta());
         let name = display_name(&T::RESOURCE, &meta.name);
-        let now = requests.env.clock.now();
-        if let Some(conflict) = requests.history(|it| it.conflict(T::TARGET, desired, meta, now)) {
-            self.report_conflict::<T>(meta, conflict).await?;
-            return Ok(Some(Arc::clone(present)));
-        }
-        if self.must_wait(T::TARGET, desired, &name) {
+        if self.must_wait(T::TARGET, content(desired)) {
             return Ok(Some(Arc::clone(present)));
         }
         let adds_owner = desired["metadata"].get("ownerReferences").is_some()
@@ -195,25 +204,14 @@ impl Executor<'_> {
             self.verify_app().await?;
         }
         match requests.apply::<T>(meta, desired).await {
-            Ok(applied) => {
-                self.record_write(T::TARGET, desired);
-                let generation = applied.as_ref().map(|it| it.meta().generation);
+            Ok(Some(Applied { child, conflicts })) => {
+                let name = conflicts.map_or(name.clone(), |fields| format!("{name}: {fields}"));
+                self.record_write(T::TARGET, content(desired), name);
                 self.outcome.observed.deployment_changed |=
-                    T::TARGET == WriteTarget::Deployment && generation != Some(meta.generation);
-                Ok(applied)
+                    T::TARGET == WriteTarget::Deployment && child.meta().generation != meta.generation;
+                Ok(Some(child))
             }
-            Err(Failure::Client(error)) if is_field_conflict(&error) => {
-                let text = format!(
-                    "{name} has fields that other field managers own. Unset them in the AppService, or set them to their \
-                     current values. {}",
-                    message(&error)
-                );
-                let retry_at = requests.env.clock.after(CONFLICT_RETRY);
-                let conflict = FieldConflict::new(desired, meta, retry_at, text);
-                requests.history(|it| it.record_conflict(T::TARGET, conflict.clone()));
-                self.report_conflict::<T>(meta, conflict).await?;
-                Ok(Some(Arc::clone(present)))
-            }
+            Ok(None) => Ok(None),
             Err(Failure::Client(error)) => {
                 self.handle_error("FailedUpdate", &format!("apply {name}"), error)?;
                 Ok(Some(Arc::clone(present)))
@@ -247,26 +245,11 @@ impl Executor<'_> {
     async fn patch_owner_limited<T: Child>(&mut self, child: &Meta, patch: &Value) -> Result<(), Failure> {
         let references = &patch["metadata"]["ownerReferences"];
         let name = display_name(&T::RESOURCE, &child.name);
-        if !self.must_wait(T::OWNER_TARGET, references, &name) {
+        if !self.must_wait(T::OWNER_TARGET, references) {
             self.patch_owner(&T::RESOURCE, child, patch).await?;
-            self.record_write(T::OWNER_TARGET, references);
+            self.record_write(T::OWNER_TARGET, references, name);
         }
         Ok(())
-    }
-
-    /// Reports a field conflict. The ownerReferences follow the deletion policy regardless.
-    async fn report_conflict<T: Child>(
-        &mut self,
-        child: &Meta,
-        conflict: FieldConflict,
-    ) -> Result<(), Failure> {
-        self.outcome
-            .retry_within(conflict.retry_at - self.requests.env.clock.now());
-        self.stall("FieldManagerConflict", conflict.message);
-        match deletion_policy::owner_patch(self.requests.app, child) {
-            Some(patch) => self.patch_owner_limited::<T>(child, &patch).await,
-            None => Ok(()),
-        }
     }
 
     /// Returns the object that has the name of a child, if it belongs to the `AppService`. Otherwise reports it.
@@ -301,22 +284,42 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Returns whether `content` was written so often that another client must be undoing it, and reports that.
-    fn must_wait(&mut self, target: WriteTarget, content: &Value, name: &str) -> bool {
+    /// Returns whether `content` was written so often that another client must be undoing it.
+    fn must_wait(&mut self, target: WriteTarget, content: &Value) -> bool {
         let now = self.requests.env.clock.now();
         let delay = self.requests.history(|it| it.write_delay(target, content, now));
-        if delay.is_zero() {
-            return false;
+        if !delay.is_zero() {
+            self.outcome.retry_within(delay);
         }
-        self.outcome.retry_within(delay);
-        let message = format!("Another client repeatedly changes or deletes {name}.");
-        self.stall("Contested", message);
-        true
+        !delay.is_zero()
     }
 
-    fn record_write(&self, target: WriteTarget, content: &Value) {
+    /// Reports the writes that other clients keep undoing, whether or not one of them has been delayed by this sync: the
+    /// conditions stay the same from one correction to the next.
+    fn report_delays(&mut self) {
         let now = self.requests.env.clock.now();
-        self.requests.history(|it| it.record_write(target, content, now));
+        for (delay, name) in self.requests.history(|it| it.delayed(now)) {
+            self.outcome.retry_within(delay);
+            let message = format!("Other clients repeatedly change or delete {name}.");
+            self.stall("CorrectionBackOff", message);
+        }
+    }
+
+    fn report_terminating_namespace(&mut self, child: &str, retry: Duration) {
+        let namespace = &self.outcome.meta.namespace;
+        let message = format!("Failed to create {child}: namespace \"{namespace}\" is being terminated.");
+        self.outcome.retry_within(retry);
+        self.outcome.observed.stalls.push(Stall {
+            reason: "NamespaceTerminating",
+            message,
+            emit_event: false,
+        });
+    }
+
+    fn record_write(&self, target: WriteTarget, content: &Value, name: String) {
+        let now = self.requests.env.clock.now();
+        self.requests
+            .history(|it| it.record_write(target, content, name, now));
     }
 
     fn stall(&mut self, reason: &'static str, message: String) {
@@ -336,20 +339,6 @@ impl Executor<'_> {
     ) -> Result<(), Failure> {
         if error.is_conflict() || matches!(error, ClientError::Fenced { .. }) {
             return Err(error.into());
-        }
-        if is_namespace_terminating(&error) {
-            let key = self.outcome.meta.key();
-            let message = format!(
-                "Failed to {action}: namespace \"{}\" is being terminated.",
-                key.namespace
-            );
-            self.outcome.observed.stalls.push(Stall {
-                reason: "NamespaceTerminating",
-                message,
-                emit_event: false,
-            });
-            self.outcome.error = Some(Failure::NamespaceTerminating { key });
-            return Ok(());
         }
         if error.code().is_some_and(|code| (400..500).contains(&code)) && !error.is_throttled() {
             self.stall(reason, format!("Failed to {action}: {}", message(&error)));
@@ -374,6 +363,11 @@ impl<T> ChildAction<T> {
             _ => None,
         }
     }
+}
+
+/// Returns the part of a child's desired state that differs if any other does: its labels contain the hash.
+fn content(child: &Value) -> &Value {
+    &child["metadata"]
 }
 
 fn finalizer_name() -> String {

@@ -20,7 +20,7 @@ use crate::support::deployment::Deployment;
 use crate::support::memory::Memory;
 use crate::support::{DEPLOYMENTS, SERVICES};
 
-/// Builds the controller.
+/// Builds the controller. `default_image` is the image of a new Deployment whose `AppService` does not set one.
 ///
 /// # Panics
 /// Outside a tokio runtime.
@@ -31,6 +31,7 @@ pub fn build(
     registry: &Registry,
     recorder: Recorder,
     workers: usize,
+    default_image: Option<&str>,
 ) -> Result<QueueController<AppServiceReconciler>, ControllerError> {
     let apps = caches.of::<AppService>(&APP_SERVICES);
     let deployments = caches.of::<Deployment>(&DEPLOYMENTS);
@@ -43,6 +44,7 @@ pub fn build(
         services: services.clone(),
         recorder,
         memory: Memory::default(),
+        default_image: default_image.map(Into::into),
     };
     let options = controller::Options {
         workers,

@@ -1,10 +1,9 @@
-//! Memory of an `AppService` between syncs: recent writes, refused applies, and whether its dependents are orphaned.
+//! Memory of an `AppService` between syncs: recent writes, and whether its dependents are orphaned.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use steersman_manager::object::Meta;
 use tokio::time::Instant;
 
 use crate::support::pod_template::Canonical;
@@ -14,8 +13,9 @@ use crate::support::write_backoff::WriteBackoff;
 /// The memory of one `AppService`.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    writes: BTreeMap<WriteTarget, WriteBackoff<Hash>>,
-    conflicts: BTreeMap<WriteTarget, FieldConflict>,
+    writes: BTreeMap<WriteTarget, Writes>,
+    /// No child is created before this time: the namespace is terminating.
+    pub(super) no_creates_before: Option<Instant>,
     /// The `AppService` was seen with the `orphan` finalizer.
     pub(super) orphaned: bool,
 }
@@ -31,56 +31,34 @@ pub(super) enum WriteTarget {
     Status,
 }
 
-/// An apply that failed because other field managers own some of its fields.
-#[derive(Clone, Debug)]
-pub(super) struct FieldConflict {
-    desired: Hash,
-    generation: i64,
-    /// The same apply is not sent again before this time, unless the child changes.
-    pub(super) retry_at: Instant,
-    pub(super) message: String,
+/// The writes to one target.
+#[derive(Debug, Default)]
+struct Writes {
+    backoff: WriteBackoff<Hash>,
+    /// The target as messages name it, with the fields and field managers of the last conflict.
+    name: String,
 }
 
 impl History {
     /// Returns the delay before the same content may be written to `target` again.
     pub(super) fn write_delay(&self, target: WriteTarget, content: &Value, now: Instant) -> Duration {
         let writes = self.writes.get(&target);
-        writes.map_or(Duration::ZERO, |it| it.wait(hash(content), now))
+        writes.map_or(Duration::ZERO, |it| it.backoff.wait(hash(content), now))
     }
 
-    /// Records a write.
-    pub(super) fn record_write(&mut self, target: WriteTarget, content: &Value, now: Instant) {
+    /// Records a write to `target`, which messages name `name`.
+    pub(super) fn record_write(&mut self, target: WriteTarget, content: &Value, name: String, now: Instant) {
         let writes = self.writes.entry(target).or_default();
-        writes.wrote(hash(content), now);
+        writes.backoff.wrote(hash(content), now);
+        writes.name = name;
     }
 
-    /// Returns the conflict of the same apply to the same generation of the child, until its retry is due.
-    pub(super) fn conflict(
-        &self,
-        target: WriteTarget,
-        desired: &Value,
-        child: &Meta,
-        now: Instant,
-    ) -> Option<FieldConflict> {
-        let conflict = self.conflicts.get(&target)?;
-        let is_same = conflict.desired == hash(desired) && conflict.generation == child.generation;
-        (is_same && now < conflict.retry_at).then(|| conflict.clone())
-    }
-
-    /// Records a conflict.
-    pub(super) fn record_conflict(&mut self, target: WriteTarget, conflict: FieldConflict) {
-        self.conflicts.insert(target, conflict);
-    }
-}
-
-impl FieldConflict {
-    pub(super) fn new(desired: &Value, child: &Meta, retry_at: Instant, message: String) -> Self {
-        Self {
-            desired: hash(desired),
-            generation: child.generation,
-            retry_at,
-            message,
-        }
+    /// Returns the targets that other clients keep changing: the delay before the next write, and the name. Other clients
+    /// see the status; its own delay is not reported in it.
+    pub(super) fn delayed(&self, now: Instant) -> Vec<(Duration, String)> {
+        let reported = self.writes.iter().filter(|(it, _)| **it != WriteTarget::Status);
+        let delays = reported.map(|(_, it)| (it.backoff.wait_of_last(now), it.name.clone()));
+        delays.filter(|(delay, _)| !delay.is_zero()).collect()
     }
 }
 
@@ -101,48 +79,23 @@ mod tests {
         let now = Clock::starting_at(Timestamp::UNIX_EPOCH).now();
         let (one, two) = (json!({"replicas": 1}), json!({"replicas": 2}));
         let mut history = History::default();
-        for _ in 0..3 {
+        let name = "Deployment \"web\"".to_owned();
+        for _ in 0..5 {
             assert_eq!(
                 history.write_delay(WriteTarget::Deployment, &one, now),
                 Duration::ZERO
             );
-            history.record_write(WriteTarget::Deployment, &one, now);
+            assert_eq!(history.delayed(now), []);
+            history.record_write(WriteTarget::Deployment, &one, name.clone(), now);
         }
+        assert_eq!(history.delayed(now), [(Duration::from_secs(10), name)]);
+        assert_eq!(history.delayed(now + Duration::from_secs(10)), []);
         assert!(!history.write_delay(WriteTarget::Deployment, &one, now).is_zero());
         for (target, content) in [(WriteTarget::Deployment, &two), (WriteTarget::Service, &one)] {
             assert_eq!(
                 history.write_delay(target, content, now),
                 Duration::ZERO,
                 "{target:?} {content}"
-            );
-        }
-    }
-
-    #[test]
-    fn conflict_holds_for_the_same_apply_until_its_retry() {
-        let child = |generation: i64| Meta {
-            generation,
-            ..Meta::default()
-        };
-        let (one, two) = (json!({"replicas": 1}), json!({"replicas": 2}));
-        let start = Clock::starting_at(Timestamp::UNIX_EPOCH).now();
-        let at = |second| start + Duration::from_secs(second);
-        let mut history = History::default();
-        let conflict = FieldConflict::new(&one, &child(5), at(10), "conflict".to_owned());
-        history.record_conflict(WriteTarget::Deployment, conflict);
-        for (target, desired, generation, second, expected) in [
-            (WriteTarget::Deployment, &one, 5, 9, Some("conflict")),
-            (WriteTarget::Deployment, &one, 5, 10, None),
-            (WriteTarget::Deployment, &one, 5, 11, None),
-            (WriteTarget::Deployment, &two, 5, 9, None),
-            (WriteTarget::Deployment, &one, 6, 9, None),
-            (WriteTarget::Service, &one, 5, 9, None),
-        ] {
-            let conflict = history.conflict(target, desired, &child(generation), at(second));
-            assert_eq!(
-                conflict.map(|it| it.message).as_deref(),
-                expected,
-                "{target:?} {desired}, generation {generation}, second {second}"
             );
         }
     }

@@ -1,63 +1,62 @@
-//! The field manager of the controller, and the upgrade of `metadata.managedFields` to server-side apply.
+//! The field managers of the controller, and the upgrade of `metadata.managedFields` to server-side apply.
 //!
 //! The controller creates a child by POST, which never changes an existing object, and changes it by server-side apply. The
 //! API records the POST as `Update` and treats it as a field manager that conflicts with the `Apply`. So before an apply the
-//! entry of the POST becomes one of an apply. The same holds for the entry of builds that wrote children by POST and merge
-//! patch only, under the manager that the API derives from the user agent.
+//! entry of the POST becomes one of an apply.
 //!
-//! Required fields that the `AppService` no longer sets (`replicas`, `image`) leave the entry: the apply would remove them,
-//! and with them the value in use.
+//! Required fields that the `AppService` does not set (`replicas`, `image`) leave the entry: the apply would remove them,
+//! and with them the value in use. The default image stays with the manager that created it.
 
 use serde_json::{Value, json};
 
 use super::desired::CONTAINER;
 use super::ownership::UID_LABEL;
-use crate::support::annotations::REVISION;
 
-/// Field manager of all writes to children, except patches of ownerReferences.
+/// Field manager of all writes to children, except patches of ownerReferences and creates with the default image.
 pub const FIELD_MANAGER: &str = "appservice-controller";
+/// Field manager of a Deployment that is created with the default image. The first apply leaves only the image to it.
+pub const DEFAULT_IMAGE_MANAGER: &str = "appservice-controller-default-image";
 
-/// Field manager of builds before server-side apply. Other controllers of the process still use it.
-const LEGACY_FIELD_MANAGER: &str = "steersman";
+/// The image in the desired state.
+const IMAGE: &str = "/spec/template/spec/containers/0/image";
 
 /// Returns the managedFields that `live` needs before `desired` is applied to it, if they differ.
 pub(super) fn upgrade(live: &Value, desired: &Value) -> Option<Value> {
     let before = live["metadata"]["managedFields"].as_array()?;
-    // Only this controller writes the label.
+    // Only a create writes the label under the manager of the default image.
     let uid = format!("f:{UID_LABEL}");
-    let is_legacy = |it: &Value| {
-        it["manager"] == LEGACY_FIELD_MANAGER && it["fieldsV1"]["f:metadata"]["f:labels"].get(&uid).is_some()
+    let is_create = |it: &Value| {
+        it["manager"] == DEFAULT_IMAGE_MANAGER && it["fieldsV1"]["f:metadata"]["f:labels"].get(&uid).is_some()
     };
     let is_ours =
-        |it: &Value| (it["manager"] == FIELD_MANAGER || is_legacy(it)) && it.get("subresource").is_none();
+        |it: &Value| (it["manager"] == FIELD_MANAGER || is_create(it)) && it.get("subresource").is_none();
     let mut entries = before.clone();
     if entries.iter().any(|it| is_ours(it) && it["operation"] == "Apply") {
         entries.retain(|it| !is_ours(it) || it["operation"] == "Apply");
     }
     let container = format!("k:{}", json!({"name": CONTAINER}));
-    let required = [
-        ("/spec/replicas", vec!["f:spec", "f:replicas"]),
-        (
-            "/spec/template/spec/containers/0/image",
-            vec![
-                "f:spec",
-                "f:template",
-                "f:spec",
-                "f:containers",
-                &*container,
-                "f:image",
-            ],
-        ),
+    let image = [
+        "f:spec",
+        "f:template",
+        "f:spec",
+        "f:containers",
+        &*container,
+        "f:image",
     ];
-    let revision = format!("f:{REVISION}");
+    let required = [
+        ("/spec/replicas", &["f:spec", "f:replicas"][..]),
+        (IMAGE, &image[..]),
+    ];
+    let mut default_image = None;
     for entry in entries.iter_mut().filter(|it| is_ours(it)) {
-        if is_legacy(entry) {
+        if is_create(entry) {
+            let mut rest = entry.clone();
+            rest["fieldsV1"] = image
+                .iter()
+                .rev()
+                .fold(json!({}), |it, field| json!({(*field): it}));
+            default_image = Some(rest);
             entry["manager"] = json!(FIELD_MANAGER);
-            // The Deployment controller wrote this annotation under the same manager: the apply must not remove it.
-            remove(
-                &mut entry["fieldsV1"],
-                &["f:metadata", "f:annotations", &*revision],
-            );
         }
         entry["operation"] = json!("Apply");
         for (field, path) in &required {
@@ -65,6 +64,10 @@ pub(super) fn upgrade(live: &Value, desired: &Value) -> Option<Value> {
                 remove(&mut entry["fieldsV1"], path);
             }
         }
+    }
+    entries.extend(default_image);
+    if desired.pointer(IMAGE).is_some() {
+        entries.retain(|it| it["manager"] != DEFAULT_IMAGE_MANAGER);
     }
     (entries != *before).then(|| entries.into())
 }
@@ -114,23 +117,33 @@ mod tests {
     }
 
     #[test]
-    fn entry_of_a_legacy_build_becomes_an_apply() {
+    fn default_image_stays_with_its_manager_until_it_is_desired() {
         let labels = json!({"f:appcontroller.k8s.io/appservice-uid": {}});
-        let annotations = json!({"f:deployment.kubernetes.io/revision": {}});
-        let fields = json!({"f:metadata": {"f:labels": labels, "f:annotations": annotations}});
-        let legacy = entry("steersman", "Update", &fields);
-        let revision = json!({"f:metadata": {"f:annotations": annotations}});
-        let controller = entry("steersman", "Update", &revision);
-        let desired = json!({"spec": {"replicas": 2}});
-        let left = json!({"f:metadata": {"f:labels": labels, "f:annotations": {}}});
-        let applied = entry(FIELD_MANAGER, "Apply", &left);
-        let entries = upgrade(&live(std::slice::from_ref(&legacy)), &desired);
-        assert_eq!(entries, Some(json!([applied])));
-        // The entry of the Deployment controller is kept.
-        assert_eq!(upgrade(&live(std::slice::from_ref(&controller)), &desired), None);
-        // Beside an apply entry it is dropped.
-        let both = live(&[applied.clone(), legacy]);
-        assert_eq!(upgrade(&both, &desired), Some(json!([applied])));
+        let all = |container: Value| {
+            let containers = json!({"k:{\"name\":\"app\"}": container});
+            json!({"f:metadata": {"f:labels": labels},
+                   "f:spec": {"f:template": {"f:spec": {"f:containers": containers}}}})
+        };
+        let created = entry(
+            DEFAULT_IMAGE_MANAGER,
+            "Update",
+            &all(json!({"f:name": {}, "f:image": {}})),
+        );
+        let unset = json!({"spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "app"}]}}}});
+        let mut image = all(json!({"f:image": {}}));
+        image.as_object_mut().expect("an object").remove("f:metadata");
+        let image = entry(DEFAULT_IMAGE_MANAGER, "Update", &image);
+        let applied = entry(FIELD_MANAGER, "Apply", &all(json!({"f:name": {}})));
+        let upgraded = json!([applied, image]);
+        let entries = upgrade(&live(std::slice::from_ref(&created)), &unset);
+        assert_eq!(entries, Some(upgraded.clone()));
+        let upgraded = json!({"metadata": {"managedFields": upgraded}});
+        assert_eq!(upgrade(&upgraded, &unset), None);
+        let mut set = unset.clone();
+        set["spec"]["template"]["spec"]["containers"][0]["image"] = json!("a");
+        assert_eq!(upgrade(&upgraded, &set), Some(json!([applied])));
+        let taken = entry(FIELD_MANAGER, "Apply", &created["fieldsV1"]);
+        assert_eq!(upgrade(&live(&[created]), &set), Some(json!([taken])));
     }
 
     #[test]

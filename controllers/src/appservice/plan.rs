@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::child::{Child, Service};
 
@@ -20,6 +20,8 @@ pub(super) struct Snapshot<'a> {
     pub(super) deployments: &'a [Arc<Deployment>],
     /// The Service with the name of the `AppService`.
     pub(super) service: Option<&'a Arc<Service>>,
+    /// The image of the first Deployment if the `AppService` does not set one.
+    pub(super) default_image: Option<&'a str>,
 }
 
 /// The actions of a sync, in the order in which they are executed.
@@ -63,14 +65,27 @@ pub(super) fn plan(snapshot: &Snapshot<'_>) -> Plan {
         app,
         deployments,
         service,
+        default_image,
     } = *snapshot;
     let present = deployments
         .iter()
         .find(|it| it.metadata.name == app.spec.deployment_name);
     let mut errors = validation::validate_spec(app);
-    errors.extend(validation::validate_image(app, present.is_some()));
+    let image = match present {
+        Some(_) => None,
+        None => previous_deployments(app, deployments)
+            .find_map(|it| image_of(it))
+            .or_else(|| default_image.map(str::to_owned)),
+    };
+    if present.is_none() && image.is_none() {
+        errors.extend(validation::missing_image(app));
+    }
     let valid = errors.is_empty();
-    let deployment = plan_child(app, present, valid.then(|| desired::deployment(app)));
+    let mut deployment = plan_child(app, present, valid.then(|| desired::deployment(app)));
+    if let (ChildAction::Create(body), None, Some(image)) = (&mut deployment, app.spec.image(), image) {
+        // Not part of the desired state: neither applied nor compared later.
+        body["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+    }
     let desired_service = desired::service(app);
     let service = match (service, valid) {
         (Some(present), true) if desired_service.is_none() => match ownership_of(app, &**present) {
@@ -140,6 +155,14 @@ fn previous_deployments<'a>(
             && ownership_of(app, &***it) == Ownership::Owned
             && was_created_for(&app.metadata, &it.metadata, &it.annotations)
     })
+}
+
+/// Returns the image of the application's container.
+fn image_of(deployment: &Deployment) -> Option<String> {
+    let spec = deployment.spec();
+    let containers = spec["template"]["spec"]["containers"].as_array()?;
+    let container = containers.iter().find(|it| it["name"] == desired::CONTAINER)?;
+    container["image"].as_str().map(str::to_owned)
 }
 
 /// Returns whether all desired replicas of `deployment` are updated and available.

@@ -8,7 +8,7 @@ use steersman_manager::cache::{Cache, Caches, Index, Lookup};
 use steersman_manager::client::Patch;
 use steersman_manager::controller::{Action, ReconcileContext, ReconcileError, Reconciler};
 use steersman_manager::events::{EventType, Recorder};
-use steersman_manager::object::{Key, Meta, Resource, Uid};
+use steersman_manager::object::{Key, Meta, Resource, Text, Uid};
 
 use super::act::{Outcome, act};
 use super::child::Service;
@@ -17,6 +17,7 @@ use super::history::{History, WriteTarget};
 use super::ownership::{Ownership, ownership};
 use super::plan::{self, Snapshot};
 use super::requests::{Failure, Requests, display_name};
+use super::status::unobserved_failure;
 use crate::api::app_service::{APP_SERVICES, AppService, DeletionPolicy, Status};
 use crate::support::deployment::Deployment;
 use crate::support::memory::{BEHIND, Memory};
@@ -36,6 +37,8 @@ pub struct AppServiceReconciler {
     pub(super) services: Cache<Service>,
     pub(super) recorder: Recorder,
     pub(super) memory: Memory<History>,
+    /// The image of a new Deployment if the `AppService` does not set one.
+    pub(super) default_image: Option<Text>,
 }
 
 impl Reconciler for AppServiceReconciler {
@@ -101,6 +104,7 @@ impl AppServiceReconciler {
             app,
             deployments: &deployments,
             service: service.as_ref(),
+            default_image: self.default_image.as_deref(),
         });
         let mut outcome = act(requests, &plan).await?;
         write_status(requests, &mut outcome).await?;
@@ -196,6 +200,9 @@ impl AppServiceReconciler {
 async fn write_status(requests: &Requests<'_>, outcome: &mut Outcome) -> Result<(), Failure> {
     let (app, clock) = (requests.app, &requests.env.clock);
     let status = Status::of(app, &outcome.observed, clock.wall());
+    if let Some(delay) = unobserved_failure(app, &outcome.observed, clock.wall()).filter(|it| !it.is_zero()) {
+        outcome.retry_within(delay);
+    }
     if let Some(stall) = status.new_stall(app, &outcome.observed) {
         requests.event(EventType::Warning, stall.reason, &stall.message);
     }
@@ -206,7 +213,8 @@ async fn write_status(requests: &Requests<'_>, outcome: &mut Outcome) -> Result<
     let delay = requests.history(|it| it.write_delay(WriteTarget::Status, &content, clock.now()));
     if delay.is_zero() {
         requests.patch_app(Patch::merge(&patch).of("status")).await?;
-        requests.history(|it| it.record_write(WriteTarget::Status, &content, clock.now()));
+        let name = String::new();
+        requests.history(|it| it.record_write(WriteTarget::Status, &content, name, clock.now()));
     } else {
         outcome.retry_within(delay);
     }

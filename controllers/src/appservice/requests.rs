@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use steersman_manager::cache::Caches;
-use steersman_manager::client::{Client, ClientError, ListQuery, Patch};
+use steersman_manager::client::{Apply, Client, ClientError, ListQuery, Patch};
 use steersman_manager::controller::ReconcileError;
 use steersman_manager::env::Env;
 use steersman_manager::events::{EventType, ObjectRef, Recorder};
@@ -13,12 +13,12 @@ use steersman_manager::object::{Key, Meta, MetaObject, Resource};
 
 use super::child::Child;
 use super::deletion_policy::FINALIZER;
-use super::history::History;
-use super::managed_fields::{self, FIELD_MANAGER};
+use super::history::{History, WriteTarget};
+use super::managed_fields::{self, DEFAULT_IMAGE_MANAGER, FIELD_MANAGER};
 use super::ownership::{Ownership, UID_LABEL};
 use super::plan;
 use crate::api::app_service::{APP_SERVICES, AppService};
-use crate::support::errors::is_field_conflict;
+use crate::support::errors::field_conflicts;
 use crate::support::memory::{Memory, write_of};
 use crate::support::requests;
 
@@ -43,6 +43,13 @@ pub(super) enum Created<T> {
     Existing(Arc<T>),
 }
 
+/// The result of an apply.
+pub(super) struct Applied<T> {
+    pub(super) child: Arc<T>,
+    /// The corrected fields of other field managers, with the managers.
+    pub(super) conflicts: Option<String>,
+}
+
 /// An error that ends a sync.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
@@ -52,17 +59,15 @@ pub(super) enum Failure {
     Changed { key: Key },
     #[error("AppService {key} does not exist, or its resource is no longer served")]
     NotFound { key: Key },
-    #[error("namespace of AppService {key} is terminating")]
-    NamespaceTerminating { key: Key },
 }
 
 impl Failure {
     /// Returns whether an object changed since it was read. The cache shows that change soon.
     pub(super) fn is_conflict(&self) -> bool {
         match self {
-            Self::Client(error) => error.is_conflict() && !is_field_conflict(error),
+            Self::Client(error) => error.is_conflict(),
             Self::Changed { .. } => true,
-            Self::NotFound { .. } | Self::NamespaceTerminating { .. } => false,
+            Self::NotFound { .. } => false,
         }
     }
 }
@@ -70,7 +75,6 @@ impl Failure {
 impl From<Failure> for ReconcileError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::NamespaceTerminating { .. } => Self::terminal(failure),
             Failure::Client(error) => error.into(),
             Failure::Changed { .. } | Failure::NotFound { .. } => Self::retryable(failure),
         }
@@ -82,9 +86,14 @@ impl Requests<'_> {
     pub(super) async fn create<T: Child>(&self, body: &Value) -> Result<Created<T>, ClientError> {
         let (resource, namespace) = (&T::RESOURCE, &self.key.namespace);
         let body_text = body.to_string().into();
+        let manager = if T::TARGET == WriteTarget::Deployment && self.app.spec.image().is_none() {
+            DEFAULT_IMAGE_MANAGER
+        } else {
+            FIELD_MANAGER
+        };
         let created = self
             .client
-            .create_as::<T>(resource, namespace, body_text, FIELD_MANAGER);
+            .create_as::<T>(resource, namespace, body_text, manager);
         match created.await {
             Ok(child) => {
                 self.record_write(resource, child.meta(), false);
@@ -105,11 +114,13 @@ impl Requests<'_> {
 
     /// Applies the desired state of a child, and returns the result, or `None` if the child does not exist. Fails with
     /// [`Failure::Changed`] if the live object does not belong to the `AppService`.
+    ///
+    /// The first attempt is not forced, because its answer names the fields that other field managers have changed.
     pub(super) async fn apply<T: Child>(
         &self,
         child: &Meta,
         desired: &Value,
-    ) -> Result<Option<Arc<T>>, Failure> {
+    ) -> Result<Option<Applied<T>>, Failure> {
         let (resource, key) = (&T::RESOURCE, child.key());
         let live: Value = match self.client.get(resource, &key).await {
             Ok(live) => live,
@@ -136,14 +147,30 @@ impl Requests<'_> {
         let mut body = desired.clone();
         body["metadata"]["uid"] = json!(meta.uid);
         body["metadata"]["resourceVersion"] = json!(meta.resource_version);
-        let patch = Patch::apply(&body, FIELD_MANAGER);
-        let applied: T = self.client.patch(resource, &key, patch).await?;
+        let apply = async |how: Apply| {
+            self.client
+                .patch::<T>(resource, &key, Patch::apply(&body, how))
+                .await
+        };
+        let applied = apply(FIELD_MANAGER.into()).await;
+        let conflicts = applied.as_ref().err().and_then(field_conflicts);
+        let applied = match conflicts {
+            Some(_) => apply(Apply::from(FIELD_MANAGER).force()).await?,
+            None => applied?,
+        };
         let after = applied.meta();
         self.record_write(resource, after, true);
-        if after.resource_version != meta.resource_version {
+        if let Some(fields) = &conflicts {
+            let name = display_name(resource, &child.name);
+            let message = format!("Corrected fields of {name} that other field managers changed: {fields}.");
+            self.event(EventType::Warning, "FieldManagerConflict", &message);
+        } else if after.resource_version != meta.resource_version {
             self.record_event("SuccessfulUpdate", "Updated", resource, child);
         }
-        Ok(Some(Arc::new(applied)))
+        Ok(Some(Applied {
+            child: Arc::new(applied),
+            conflicts,
+        }))
     }
 
     /// Patches the ownerReferences of a child.

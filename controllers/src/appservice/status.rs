@@ -10,6 +10,7 @@
 //! sync succeeded. If a request has an unknown outcome, the conditions are left unchanged.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -24,6 +25,17 @@ use crate::support::deployment::condition::find;
 pub(super) const READY: &str = "Ready";
 pub(super) const PROGRESSING: &str = "Progressing";
 pub(super) const STALLED: &str = "Stalled";
+
+/// The reason of a Deployment whose `ReplicaSet` cannot be created.
+const CREATE_ERROR: &str = "ReplicaSetCreateError";
+/// The reasons of `Progressing=False` of a Deployment that are reported as they are.
+const STOP_REASONS: [&str; 3] = [
+    CREATE_ERROR,
+    "ProgressDeadlineExceeded",
+    "ReplicaSetCreateBackOff",
+];
+/// The delay of [`unobserved_failure`].
+const UNOBSERVED_FAILURE_DELAY: Duration = Duration::from_secs(10);
 
 /// An error that keeps an `AppService` from the desired state until the user fixes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +89,10 @@ impl Status {
         let is_reported =
             |it: &Deployment| is_current(it) || (!observed.deployment_changed && is_settled(app));
         let stall = observed.stalls.first().cloned();
-        let stall = stall.or_else(|| deployment_stall(deployment.filter(|it| is_reported(it))?));
+        let is_failed = |it: &&Deployment| {
+            is_reported(it) || unobserved_failure(app, observed, now) == Some(Duration::ZERO)
+        };
+        let stall = stall.or_else(|| deployment_stall(deployment.filter(is_failed)?));
         let desired = app.spec.replicas().or(deployment.map(Deployment::replicas));
         let desired = desired.unwrap_or(1);
         let complete = observed.pending.is_none()
@@ -211,9 +226,26 @@ fn deployment_stall(deployment: &Deployment) -> Option<Stall> {
     if let Some(failure) = find(conditions, "ReplicaFailure").filter(|it| it.status == Truth::True) {
         return Some(stall("ReplicaFailure", &failure.message));
     }
-    let late = find(conditions, "Progressing").filter(|it| it.status == Truth::False)?;
-    let exceeded = "ProgressDeadlineExceeded";
-    (late.reason == exceeded).then(|| stall(exceeded, &late.message))
+    let stopped = find(conditions, "Progressing").filter(|it| it.status == Truth::False)?;
+    let known = STOP_REASONS.iter().find(|it| stopped.reason == **it);
+    Some(stall(
+        known.copied().unwrap_or("DeploymentStalled"),
+        &stopped.message,
+    ))
+}
+
+/// Returns the time until the `ReplicaSet` that cannot be created is reported, if the Deployment has not observed its
+/// generation. kube-controller-manager does not observe a generation before its `ReplicaSet` exists, so the failure may be
+/// one of an earlier generation, which this one corrects: it is reported if it persists.
+pub(super) fn unobserved_failure(app: &AppService, observed: &Observed, now: Timestamp) -> Option<Duration> {
+    let deployment = observed.deployment.as_deref().filter(|it| !is_current(it))?;
+    deployment_stall(deployment).filter(|it| it.reason == CREATE_ERROR)?;
+    let progressing = conditions::find(&app.status.conditions, PROGRESSING);
+    let progressing = progressing
+        .filter(|it| !observed.deployment_changed && it.observed_generation == app.metadata.generation);
+    let since = progressing.and_then(|it| it.last_transition_time).unwrap_or(now);
+    let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    Some(UNOBSERVED_FAILURE_DELAY.saturating_sub(elapsed))
 }
 
 #[cfg(test)]

@@ -1,39 +1,25 @@
 //! The admission webhooks of `AppServices`.
 //!
-//! Every replica serves them. With a stale or unsynced cache, two `AppServices` may name one Deployment; then the controller
-//! leaves it to the first. So the webhooks are optional, and their failure may be ignored.
+//! Every replica serves them. An answer depends on the request only: clients may be unauthenticated, and must not learn of
+//! other objects. So the controller, not a webhook, reports a Deployment that another `AppService` has. The webhooks are
+//! optional, and their failure may be ignored.
 
 use std::future::ready;
-use std::sync::Arc;
 
 use serde_json::Value;
-use steersman_manager::cache::{Caches, Lookup};
 use steersman_manager::client::Cause;
-use steersman_manager::object::Key;
 use steersman_manager::webhook::{AdmissionRequest, Denial, Hooks, Operation};
 
+use crate::api::app_service::APP_SERVICES;
 use crate::api::app_service::validation::{self, FieldError};
-use crate::api::app_service::{APP_SERVICES, AppService};
-use crate::support::DEPLOYMENTS;
-use crate::support::deployment::Deployment;
 
-/// Adds the webhooks of `AppServices` to `hooks`.
-///
-/// # Panics
-/// Outside a tokio runtime.
+/// Adds the webhooks of `AppServices` to `hooks`. Without a default image, a new `AppService` needs one.
 #[must_use]
-pub fn hooks(hooks: Hooks, caches: &Caches) -> Hooks {
-    let apps = caches.of::<AppService>(&APP_SERVICES);
-    let deployments = caches.of::<Deployment>(&DEPLOYMENTS);
+pub fn hooks(hooks: Hooks, has_default_image: bool) -> Hooks {
     hooks
         .mutating(&APP_SERVICES, |request| ready(Ok(mutate(&request))))
         .validating(&APP_SERVICES, move |request| {
-            let others = apps.list_namespace(&request.namespace);
-            let name = validation::deployment_name(&request.object);
-            let key = Key::new(request.namespace.clone(), name);
-            // An unsynced cache does not prove absence.
-            let exists = !deployments.is_synced() || !matches!(deployments.get(&key), Lookup::Absent);
-            ready(validate(&request, &others, exists))
+            ready(validate(&request, has_default_image))
         })
 }
 
@@ -45,16 +31,12 @@ fn mutate(request: &AdmissionRequest) -> Vec<Value> {
     }
 }
 
-fn validate(
-    request: &AdmissionRequest,
-    others: &[Arc<AppService>],
-    exists: bool,
-) -> Result<Vec<String>, Denial> {
+fn validate(request: &AdmissionRequest, has_default_image: bool) -> Result<Vec<String>, Denial> {
     if !changes_spec(request) {
         return Ok(Vec::new());
     }
     let old = (!request.old_object.is_null()).then_some(&request.old_object);
-    validation::validate(&request.object, old, others, exists).map_err(|errors| {
+    validation::validate(&request.object, old, has_default_image).map_err(|errors| {
         let causes = errors.into_iter().map(cause).collect();
         Denial::invalid("AppService.appcontroller.k8s.io", &request.name, causes)
     })?;
@@ -102,12 +84,6 @@ mod tests {
         }
     }
 
-    fn others() -> Vec<Arc<AppService>> {
-        vec![Arc::new(
-            serde_json::from_value(app("first", "shop")).expect("an AppService"),
-        )]
-    }
-
     #[test]
     fn unset_fields_are_defaulted() {
         let patch = mutate(&request(Operation::Create, app("web", "web")));
@@ -118,52 +94,36 @@ mod tests {
     }
 
     #[test]
-    fn deployment_name_in_use_is_denied() {
-        let denial =
-            validate(&request(Operation::Create, app("web", "shop")), &others(), false).expect_err("denied");
+    fn invalid_spec_is_denied() {
+        let mut body = app("web", "web");
+        body["spec"]["replicas"] = json!(-1);
+        let denial = validate(&request(Operation::Create, body), true).expect_err("denied");
         assert_eq!((denial.code, denial.reason), (422, "Invalid"));
         assert_eq!(denial.causes.len(), 1);
-        assert_eq!(denial.causes[0].field, "spec.deploymentName");
-        let start = "AppService.appcontroller.k8s.io \"web\" is invalid: spec.deploymentName: ";
+        assert_eq!(denial.causes[0].field, "spec.replicas");
+        let start = "AppService.appcontroller.k8s.io \"web\" is invalid: spec.replicas: ";
         assert!(denial.message.starts_with(start), "{}", denial.message);
-        assert_eq!(
-            validate(&request(Operation::Create, app("web", "web")), &others(), false),
-            Ok(vec![])
-        );
-    }
-
-    /// Clients may be unauthenticated, and send reviews for any namespace.
-    #[test]
-    fn denial_does_not_name_the_other_appservice() {
-        let denial =
-            validate(&request(Operation::Create, app("web", "shop")), &others(), false).expect_err("denied");
-        let text = format!("{denial:?}");
-        assert!(
-            text.contains("another AppService") && !text.contains("first"),
-            "{text}"
-        );
     }
 
     #[test]
-    fn missing_image_is_denied_unless_the_deployment_exists() {
-        let mut body = app("web", "web");
-        body["spec"].as_object_mut().expect("a spec").remove("image");
-        let create = request(Operation::Create, body);
-        let denial = validate(&create, &others(), false).expect_err("denied");
+    fn missing_image_is_denied_without_a_default() {
+        let bare = |deployment: &str| {
+            let mut body = app("web", deployment);
+            body["spec"].as_object_mut().expect("a spec").remove("image");
+            body
+        };
+        let create = request(Operation::Create, bare("web"));
+        let denial = validate(&create, false).expect_err("denied");
         assert_eq!(denial.causes[0].field, "spec.image");
         assert_eq!(
             denial.message,
             "AppService.appcontroller.k8s.io \"web\" is invalid: spec.image: Required value: Deployment \"web\" does \
              not exist yet"
         );
-        assert_eq!(validate(&create, &others(), true), Ok(vec![]));
-    }
-
-    #[test]
-    fn unchanged_deployment_name_is_allowed() {
-        let mut update = request(Operation::Update, app("web", "shop"));
-        update.old_object = app("web", "shop").into();
-        assert_eq!(validate(&update, &others(), false), Ok(vec![]));
+        assert_eq!(validate(&create, true), Ok(vec![]));
+        let mut update = request(Operation::Update, bare("web"));
+        update.old_object = app("web", "other").into();
+        assert_eq!(validate(&update, false), Ok(vec![]), "the controller decides");
     }
 
     #[test]
@@ -173,7 +133,7 @@ mod tests {
         let delete = request(Operation::Delete, Value::Null);
         for request in [status, delete] {
             assert_eq!(mutate(&request), Vec::<Value>::new());
-            assert_eq!(validate(&request, &others(), false), Ok(vec![]));
+            assert_eq!(validate(&request, false), Ok(vec![]));
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Classification of failed requests.
 
-use steersman_manager::client::ClientError;
+use steersman_manager::client::{Cause, ClientError};
+
+/// The maximum number of fields in a message.
+const CONFLICTS_MAX: usize = 5;
 
 /// Returns the message of the API server, or the error itself if the API server did not answer.
 pub(crate) fn message(error: &ClientError) -> String {
@@ -22,15 +25,25 @@ pub(crate) fn keep(kept: &mut Option<ClientError>, error: ClientError) {
 
 /// Reports whether a create was refused because its namespace is terminating.
 pub(crate) fn is_namespace_terminating(error: &ClientError) -> bool {
-    has_cause(error, "NamespaceTerminating")
+    causes(error, "NamespaceTerminating").next().is_some()
 }
 
-/// Reports whether an apply was refused because other field managers own fields that it would change.
-pub(crate) fn is_field_conflict(error: &ClientError) -> bool {
-    has_cause(error, "FieldManagerConflict")
+/// Returns the fields that other field managers own, each with its manager, if an apply was refused because of them.
+pub(crate) fn field_conflicts(error: &ClientError) -> Option<String> {
+    let mut fields: Vec<_> = causes(error, "FieldManagerConflict")
+        .map(|it| format!("{} ({})", it.field, it.message))
+        .collect();
+    if let Some(more) = fields.len().checked_sub(CONFLICTS_MAX).filter(|it| *it > 0) {
+        fields.truncate(CONFLICTS_MAX);
+        fields.push(format!("and {more} more"));
+    }
+    (!fields.is_empty()).then(|| fields.join(", "))
 }
 
-fn has_cause(error: &ClientError, reason: &str) -> bool {
-    matches!(error, ClientError::Status { status, .. }
-        if status.details.causes.iter().any(|it| it.reason == reason))
+fn causes<'a>(error: &'a ClientError, reason: &str) -> impl Iterator<Item = &'a Cause> {
+    let causes = match error {
+        ClientError::Status { status, .. } => &status.details.causes[..],
+        _ => &[],
+    };
+    causes.iter().filter(move |it| it.reason == reason)
 }

@@ -1,7 +1,7 @@
 //! Backoff for repeated writes of the same content, such as a `ReplicaSet` that is deleted or changed each time, or a
 //! field or status that another client overwrites.
 //!
-//! From the fourth write on, each waits twice as long as the one before, until other content is written or nothing was
+//! After a number of writes, each waits twice as long as the one before, until other content is written or nothing was
 //! written for a while.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
@@ -10,14 +10,14 @@ use std::time::Duration;
 use steersman_manager::backoff::Backoff;
 use tokio::time::Instant;
 
-/// The number of writes without a wait.
-const FREE_WRITES: u32 = 3;
 /// The first wait.
 const WAIT_FIRST: Duration = Duration::from_secs(10);
-/// The maximum of [`WriteBackoff::wait`].
-const WAIT_MAX: Duration = Duration::from_hours(1);
-/// The maximum of [`WriteBackoff::delay`].
-const DELAY_MAX: Duration = Duration::from_mins(1);
+/// The number of writes without a [`WriteBackoff::wait`], and its maximum.
+const WAIT: (u32, Duration) = (5, Duration::from_mins(10));
+/// The number of writes without a [`WriteBackoff::delay`], and its maximum.
+const DELAY: (u32, Duration) = (3, Duration::from_mins(1));
+/// The time without a write after which the writes are counted anew.
+const RESET_AFTER: Duration = Duration::from_mins(20);
 
 /// The writes of one content, which `K` identifies.
 #[derive(Clone, Debug)]
@@ -49,15 +49,22 @@ impl<K> Default for WriteBackoff<K> {
 }
 
 impl<K: Copy + PartialEq> WriteBackoff<K> {
-    /// Returns the time until this content may be written again, up to an hour.
+    /// Returns the time until this content may be written again, up to ten minutes.
     #[must_use]
     pub fn wait(&self, content: K, now: Instant) -> Duration {
-        self.left(content, now, WAIT_MAX)
+        self.left(content, now, WAIT)
+    }
+
+    /// Returns the time until the content that was written last may be written again, up to ten minutes.
+    #[must_use]
+    pub fn wait_of_last(&self, now: Instant) -> Duration {
+        self.last
+            .map_or(Duration::ZERO, |(content, _)| self.wait(content, now))
     }
 
     /// Returns the wait until this content may be written again, up to a minute; none if it may be written now.
     pub fn delay(&mut self, content: K, now: Instant) -> Option<Delay> {
-        let left = self.left(content, now, DELAY_MAX);
+        let left = self.left(content, now, DELAY);
         (!left.is_zero()).then(|| Delay {
             left,
             written: self.written,
@@ -67,7 +74,7 @@ impl<K: Copy + PartialEq> WriteBackoff<K> {
 
     /// Records a write.
     pub fn wrote(&mut self, content: K, now: Instant) {
-        let continues = |(last, at): (K, Instant)| last == content && now - at < 2 * WAIT_MAX;
+        let continues = |(last, at): (K, Instant)| last == content && now - at < RESET_AFTER;
         self.written = if self.last.is_some_and(continues) {
             self.written.saturating_add(1)
         } else {
@@ -77,11 +84,11 @@ impl<K: Copy + PartialEq> WriteBackoff<K> {
         self.reported = false;
     }
 
-    fn left(&self, content: K, now: Instant, max: Duration) -> Duration {
+    fn left(&self, content: K, now: Instant, (free, max): (u32, Duration)) -> Duration {
         let Some((_, at)) = self.last.filter(|(it, _)| *it == content) else {
             return Duration::ZERO;
         };
-        let interval = match self.written.checked_sub(FREE_WRITES) {
+        let interval = match self.written.checked_sub(free) {
             None => Duration::ZERO,
             Some(failures) => Backoff::exponential(WAIT_FIRST, max).after(failures),
         };
@@ -130,7 +137,7 @@ mod tests {
         }
         assert_eq!(waits[..6], [0, 0, 10, 20, 40, 60]);
         assert!(waits[6..].iter().all(|it| *it == 60), "{waits:?}");
-        now += 2 * WAIT_MAX;
+        now += RESET_AFTER;
         backoff.wrote(one, now);
         assert_eq!(backoff.delay(one, now), None, "the backoff is reset");
     }

@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use steersman_config::{Config, KnownController, Parsed, parse};
-use steersman_controllers::registry::CONTROLLERS;
+use steersman_config::{Config, Known, Parsed, parse};
 use steersman_harness::draw::Draw;
 
 use crate::{Input, Target, mutate};
@@ -17,14 +16,7 @@ pub const TARGET: Target = Target {
     check,
 };
 
-static KNOWN: LazyLock<Vec<KnownController>> = LazyLock::new(|| {
-    let known = CONTROLLERS.iter().map(|it| KnownController {
-        name: it.name,
-        aliases: it.aliases,
-        enabled_by_default: it.enabled_by_default,
-    });
-    known.collect()
-});
+static KNOWN: LazyLock<Known> = LazyLock::new(steersman::known);
 
 /// The default configuration, and as a file with all fields.
 static DEFAULT: LazyLock<(Box<Config>, String)> = LazyLock::new(|| {

@@ -9,7 +9,7 @@ mod steps;
 
 use std::io;
 
-use steersman_config::KnownController;
+use steersman_config::Known;
 use steersman_manager::client::ClientError;
 use steersman_manager::env::{Env, TaskSet};
 use steersman_manager::manager::RunError;
@@ -44,7 +44,7 @@ pub(crate) enum TourError {
     NoLeader,
 }
 
-pub(crate) async fn run(known: &[KnownController]) -> Result<(), TourError> {
+pub(crate) async fn run(known: &Known) -> Result<(), TourError> {
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
     print(

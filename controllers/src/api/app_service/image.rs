@@ -4,7 +4,8 @@
 const NAME_MAX: usize = 255;
 
 /// Returns whether `text` is a well-formed image reference.
-pub(super) fn is_reference(text: &str) -> bool {
+#[must_use]
+pub fn is_reference(text: &str) -> bool {
     let (rest, digest) = match text.split_once('@') {
         Some((rest, digest)) => (rest, Some(digest)),
         None => (text, None),

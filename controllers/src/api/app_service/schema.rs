@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppServiceSpec {
-    /// deploymentName is the name of the Deployment that runs the application. No two AppServices of a namespace may
-    /// have the same deploymentName. If it changes, a Deployment with the new name is created, and the old Deployment
+    /// deploymentName is the name of the Deployment that runs the application. If two AppServices of a namespace have the
+    /// same deploymentName, the first keeps the Deployment, and the other is stalled. If it changes, a Deployment with the new name is created, and the old Deployment
     /// is deleted once the new one is available.
     #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub deployment_name: String,
@@ -20,7 +20,8 @@ pub struct AppServiceSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub replicas: Option<i32>,
-    /// image is the container image. If unset, the Deployment keeps its image. Required unless the Deployment exists.
+    /// image is the container image. If unset, the Deployment keeps its image, which another client may change; a new
+    /// Deployment starts with the default image of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 512),
@@ -42,9 +43,12 @@ pub struct AppServiceSpec {
         )
     )]
     pub ports: Vec<Port>,
-    /// env is the list of environment variables of the container. If unset, the Deployment keeps its own.
+    /// env is the list of environment variables of the container, at most 1000. If unset, the Deployment keeps its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[schemars(
+        length(max = 1000),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
     pub env: Vec<EnvVar>,
     /// resources are the compute resources of the container. If unset, the Deployment keeps its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,7 +131,10 @@ pub struct AppServiceStatus {
     /// Progressing is True while the Deployment moves towards that state. Stalled is True when the controller cannot
     /// proceed until a user changes something.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    #[schemars(
+        length(max = 100),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+    )]
     pub conditions: Vec<Condition>,
 }
 

@@ -1,12 +1,10 @@
 //! Defaulting and validation of an `AppService` before it is stored. Pure.
 //!
 //! Most rules are in the schema of the CRD. These are the others: defaults that depend on other fields, unique port names,
-//! and that no two `AppServices` of a namespace name the same Deployment. The controller calls [`validate_spec`] too, so it
-//! is safe without the schema and without webhooks.
+//! and the image. The controller calls [`validate_spec`] too, so it is safe without the schema and without webhooks.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -133,11 +131,6 @@ fn decode(object: &RawObject) -> Result<AppService, FieldError> {
     })
 }
 
-/// Returns the name of the Deployment; empty for a malformed object.
-pub(crate) fn deployment_name(object: &RawObject) -> Text {
-    decode(object).map_or_else(|_| Text::default(), |app| app.spec.deployment_name)
-}
-
 /// Returns the text of the spec if it is an object.
 fn spec(object: &RawObject) -> Option<&str> {
     #[derive(Deserialize)]
@@ -193,13 +186,12 @@ pub(crate) fn default_patch(object: &RawObject) -> Vec<Value> {
     operations
 }
 
-/// Validates the create of `new`, or its update from `old`, next to the `others` of its namespace. A spec that does not
-/// change and an object that is being deleted are always valid, so finalizers can be removed.
+/// Validates the create of `new`, or its update from `old`. A spec that does not change and an object that is being deleted
+/// are always valid, so finalizers can be removed.
 pub(crate) fn validate(
     new: &RawObject,
     old: Option<&RawObject>,
-    others: &[Arc<AppService>],
-    deployment_exists: bool,
+    has_default_image: bool,
 ) -> Result<(), Vec<FieldError>> {
     let app = decode(new).map_err(|error| vec![error])?;
     if app.metadata.is_terminating() {
@@ -210,31 +202,16 @@ pub(crate) fn validate(
         return Ok(());
     }
     let mut errors = validate_spec(&app);
-    errors.extend(validate_image(&app, deployment_exists));
-    let name = &app.spec.deployment_name;
-    let claims_name = |it: &Arc<AppService>| {
-        it.metadata.name != app.metadata.name
-            && it.metadata.namespace == app.metadata.namespace
-            && it.spec.deployment_name == *name
-            && !it.metadata.is_terminating()
-    };
-    let is_unchanged = old.as_ref().is_some_and(|old| old.spec.deployment_name == *name);
-    if !is_unchanged && !name.is_empty() && others.iter().any(claims_name) {
-        // The message does not name the other AppService: reviews can be sent for any namespace.
-        let message =
-            format!("Duplicate value: {name:?}: another AppService in this namespace uses this Deployment");
-        errors.push(FieldError::new(
-            "spec.deploymentName",
-            "FieldValueDuplicate",
-            message,
-        ));
+    // On an update the controller decides: the image of an existing Deployment is kept.
+    if old.is_none() && !has_default_image {
+        errors.extend(missing_image(&app));
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// Validates that an `AppService` without an image can keep that of its Deployment.
-pub(crate) fn validate_image(app: &AppService, deployment_exists: bool) -> Option<FieldError> {
-    (app.spec.image().is_none() && !deployment_exists).then(|| {
+/// Returns the error of an `AppService` without an image and a Deployment whose image it could keep.
+pub(crate) fn missing_image(app: &AppService) -> Option<FieldError> {
+    app.spec.image().is_none().then(|| {
         let detail = format!("Deployment {:?} does not exist yet", app.spec.deployment_name);
         FieldError::required("spec.image", &detail)
     })

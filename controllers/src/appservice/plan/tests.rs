@@ -39,6 +39,7 @@ fn planned(app: &AppService, deployments: &[Arc<Deployment>], service: Option<&A
         app,
         deployments,
         service,
+        default_image: None,
     })
 }
 
@@ -169,6 +170,44 @@ fn finalizer_follows_the_deletion_policy() {
     let delete = app(&json!({"deploymentName": "web", "image": "nginx"}), &[FINALIZER]);
     let plan = planned(&delete, &[], None);
     assert!(plan.add_finalizer.is_none() && plan.remove_finalizer);
+}
+
+#[test]
+fn new_deployment_has_the_image_of_the_previous_one_or_the_default() {
+    let unset = app(&json!({"deploymentName": "web"}), &[]);
+    let created = |app: &AppService, deployments: &[Arc<Deployment>], default_image| {
+        let service = None;
+        let plan = plan(&Snapshot {
+            app,
+            deployments,
+            service,
+            default_image,
+        });
+        let ChildAction::Create(mut body) = plan.deployment else {
+            panic!("{plan:?}");
+        };
+        let container = &mut body["spec"]["template"]["spec"]["containers"][0];
+        let image = container.as_object_mut().expect("a container").remove("image");
+        let desired = desired::deployment(&unset);
+        assert_eq!(
+            body["metadata"]["labels"] == desired["metadata"]["labels"],
+            app.spec.image().is_none(),
+            "the hash is that of the desired state"
+        );
+        image.expect("an image")
+    };
+    assert_eq!(created(&unset, &[], Some("default")), "default");
+    assert_eq!(
+        created(&web(&json!({"image": "own"})), &[], Some("default")),
+        "own"
+    );
+    let old = app(&json!({"deploymentName": "old", "image": "old"}), &[]);
+    let previous = deployment(&old, |_| {});
+    for default in [None, Some("default")] {
+        assert_eq!(created(&unset, &[Arc::clone(&previous)], default), "old");
+    }
+    let copy = deployment(&old, |it| it["metadata"]["name"] = json!("copy"));
+    assert_eq!(created(&unset, &[copy], Some("default")), "default");
 }
 
 #[test]

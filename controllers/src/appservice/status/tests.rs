@@ -176,7 +176,14 @@ fn failures_of_the_deployment_are_reported() {
             Some("ProgressDeadlineExceeded"),
         ),
         (condition("Progressing", "True", "ReplicaSetUpdated"), None),
-        (condition("Progressing", "False", "Other"), None),
+        (
+            condition("Progressing", "False", "ReplicaSetCreateError"),
+            Some("ReplicaSetCreateError"),
+        ),
+        (
+            condition("Progressing", "False", "Of another controller"),
+            Some("DeploymentStalled"),
+        ),
     ] {
         let deployment = deployment([1, 1, 1, 1], &conditions);
         let app = app(&json!(null));

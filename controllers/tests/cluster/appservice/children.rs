@@ -1,17 +1,18 @@
 //! The Deployment and the Service follow the spec.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use steersman_harness::Test;
-use steersman_harness::fixtures::{MERGE, with};
+use steersman_harness::fixtures::{MERGE, STRATEGIC, with};
 
-use super::fixture::{Fixture, app};
+use super::fixture::{Fixture, app, owners, text};
 
 pub fn tests() -> Vec<Test> {
     vec![
         fixture_test!(minimal_manifest_creates_a_deployment),
         fixture_test!(all_spec_fields_are_applied),
         fixture_test!(removed_fields_are_restored_and_fields_of_others_kept),
-        fixture_test!(field_of_another_manager_is_reported_and_not_forced),
+        fixture_test!(field_that_another_manager_changes_is_corrected),
+        fixture_test!(default_image_is_left_to_other_managers),
         fixture_test!(orphaned_children_are_adopted_by_annotation),
         fixture_test!(deleted_children_are_recreated),
     ]
@@ -146,21 +147,67 @@ async fn removed_fields_are_restored_and_fields_of_others_kept(s: Fixture) {
     s.wait_ready("a").await;
 }
 
-async fn field_of_another_manager_is_reported_and_not_forced(s: Fixture) {
-    s.create_ready(app("a", json!({}))).await;
-    let path = format!("{}?fieldManager=autoscaler", s.path("deployments", "a"));
-    let change = json!({"spec": {"replicas": 3}});
-    s.c.api().patch(&path, MERGE, change).await.expect(200);
-    let stalled = s.wait_stalled("a", "FieldManagerConflict").await;
-    let conditions = stalled["status"]["conditions"].to_string();
-    assert!(
-        conditions.contains("autoscaler") && conditions.contains(".spec.replicas"),
-        "{conditions}"
-    );
-    assert_eq!(s.get("deployments", "a").await["spec"]["replicas"], 3);
-    // The AppService shares the field with the same value.
+async fn field_that_another_manager_changes_is_corrected(s: Fixture) {
+    for policy in ["Foreground", "Background", "Orphan"] {
+        let name = policy.to_lowercase();
+        s.create_ready(app(&name, json!({}))).await;
+        let scale = format!("{}/scale?fieldManager=autoscaler", s.path("deployments", &name));
+        let change = json!({"spec": {"replicas": 1}});
+        s.c.api().patch(&scale, MERGE, change).await.expect(200);
+        s.wait_until("the number is corrected and the manager is named", async || {
+            let events = s.list("events").await;
+            let mut about = events
+                .iter()
+                .filter(|it| it["involvedObject"]["name"] == *name && it["reason"] == "FieldManagerConflict");
+            let names = |it: &Value| {
+                let message = text(&it["message"]);
+                message.contains("autoscaler") && message.contains(".spec.replicas")
+            };
+            let web = s.get("deployments", &name).await;
+            (web["spec"]["replicas"] == 2 && about.any(names)).then_some(())
+        })
+        .await;
+        s.patch_spec(&name, json!({"image": "i:2"})).await;
+        s.wait_ready(&name).await;
+        let web = s.get("deployments", &name).await;
+        assert_eq!(web["spec"]["template"]["spec"]["containers"][0]["image"], "i:2");
+        s.wait_collector_observed().await;
+        s.delete("appservices", &name, policy).await;
+        s.wait_deleted("appservices", &name).await;
+        if policy == "Orphan" {
+            let web = s.get("deployments", &name).await;
+            assert_eq!(
+                (owners(&web), web["metadata"].get("deletionTimestamp")),
+                (0, None)
+            );
+        } else {
+            s.wait_deleted("deployments", &name).await;
+        }
+    }
+}
+
+/// The image stays with a field manager of its own, so that it is neither corrected nor removed.
+async fn default_image_is_left_to_other_managers(s: Fixture) {
+    let body = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": "a"},
+                      "spec": {"deploymentName": "web", "replicas": 2}});
+    s.create_ready(body).await;
+    let image = async || {
+        let web = s.get("deployments", "web").await;
+        text(&web["spec"]["template"]["spec"]["containers"][0]["image"])
+    };
+    assert_eq!(image().await, "nginx");
     s.patch_spec("a", json!({"replicas": 3})).await;
     s.wait_ready("a").await;
+    assert_eq!(image().await, "nginx");
+    let set = json!({"spec": {"template": {"spec": {"containers": [{"name": "app", "image": "i:1"}]}}}});
+    let path = s.path("deployments", "web");
+    s.c.api().patch(&path, STRATEGIC, set).await.expect(200);
+    s.patch_spec("a", json!({"replicas": 2})).await;
+    s.wait_ready("a").await;
+    assert_eq!(image().await, "i:1");
+    s.patch_spec("a", json!({"image": "i:2"})).await;
+    s.wait_ready("a").await;
+    assert_eq!(image().await, "i:2");
 }
 
 async fn orphaned_children_are_adopted_by_annotation(s: Fixture) {

@@ -126,14 +126,12 @@ async fn repeatedly_undone_apply_is_delayed() {
     }
     let repairs = f.api.count("PATCH deployments");
     assert!((4..12).contains(&repairs), "{repairs}");
-    assert_eq!(f.wait_stalled("shop").await, "Contested");
-    assert!(f.event_count("Contested").await <= 12);
-    f.wait_until(async |f| {
-        f.sleep(Duration::from_mins(5)).await;
+    assert_eq!(f.wait_stalled("shop").await, "CorrectionBackOff");
+    assert!(f.event_count("CorrectionBackOff").await <= 12);
+    f.wait_corrected(async |f| {
         f.get(&DEPLOYMENTS, "web").await["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "steersman"
     })
     .await;
-    f.wait_ready("shop").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,13 +149,9 @@ async fn repeatedly_removed_owner_reference_is_delayed() {
     }
     let repairs = f.api.count("PATCH deployments");
     assert!((4..12).contains(&repairs), "{repairs}");
-    assert_eq!(f.wait_stalled("shop").await, "Contested");
-    f.wait_until(async |f| {
-        f.sleep(Duration::from_mins(5)).await;
-        owners(&f.get(&DEPLOYMENTS, "web").await) == 1
-    })
-    .await;
-    f.wait_ready("shop").await;
+    assert_eq!(f.wait_stalled("shop").await, "CorrectionBackOff");
+    f.wait_corrected(async |f| owners(&f.get(&DEPLOYMENTS, "web").await) == 1)
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,13 +168,8 @@ async fn repeatedly_deleted_child_is_delayed() {
         }
         let creates = f.api.count(&format!("POST {}", resource.plural));
         assert!((4..12).contains(&creates), "{creates}");
-        assert_eq!(f.wait_stalled("shop").await, "Contested");
-        f.wait_until(async |f| {
-            f.sleep(Duration::from_mins(5)).await;
-            f.exists(&resource, name).await
-        })
-        .await;
-        f.wait_ready("shop").await;
+        assert_eq!(f.wait_stalled("shop").await, "CorrectionBackOff");
+        f.wait_corrected(async |f| f.exists(&resource, name).await).await;
     }
 }
 
@@ -199,7 +188,7 @@ async fn apply_undone_in_varying_fields_is_delayed() {
     }
     let repairs = f.api.count("PATCH deployments");
     assert!((4..12).contains(&repairs), "{repairs}");
-    assert_eq!(f.wait_stalled("shop").await, "Contested");
+    assert_eq!(f.wait_stalled("shop").await, "CorrectionBackOff");
     f.sleep(Duration::from_mins(30)).await;
     f.wait_ready("shop").await;
 }
@@ -216,13 +205,9 @@ async fn repeatedly_removed_finalizer_is_delayed() {
     }
     let patches = f.api.count("PATCH appservices");
     assert!((4..12).contains(&patches), "{patches}");
-    assert_eq!(f.wait_stalled("shop").await, "Contested");
-    f.wait_until(async |f| {
-        f.sleep(Duration::from_mins(5)).await;
-        f.get(&APPS, "shop").await["metadata"]["finalizers"] == json!([FINALIZER])
-    })
-    .await;
-    f.wait_ready("shop").await;
+    assert_eq!(f.wait_stalled("shop").await, "CorrectionBackOff");
+    f.wait_corrected(async |f| f.get(&APPS, "shop").await["metadata"]["finalizers"] == json!([FINALIZER]))
+        .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,16 +2,9 @@
 
 use super::*;
 
-use steersman_controllers::api::app_service::AppService;
-use steersman_controllers::appservice::FIELD_MANAGER;
-use steersman_controllers::appservice::desired::{self, APPLIED_HASH_LABEL};
-use steersman_manager::client::Transport;
+use steersman_controllers::appservice::{DEFAULT_IMAGE_MANAGER, FIELD_MANAGER};
 
 const ADOPT_BY: &str = "appcontroller.k8s.io/adopt-by";
-
-/// The maximum time from the end of a conflict to a ready `AppService`. It does not wait for the retry of the apply, a minute
-/// after the conflict.
-const RESOLVED_MAX: Duration = Duration::from_secs(10);
 
 /// Scales a Deployment as an autoscaler does.
 async fn scale(f: &Fixture, replicas: i64) {
@@ -48,66 +41,177 @@ fn without(field: &str) -> Value {
     body
 }
 
+/// Returns the messages of the events with this reason.
+async fn messages(f: &Fixture, reason: &str) -> Vec<String> {
+    f.sleep(Duration::from_secs(1)).await;
+    let events = f.list(&EVENTS).await;
+    let of_reason = events.iter().filter(|it| it["reason"] == reason);
+    of_reason
+        .map(|it| it["message"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
 #[tokio::test(start_paused = true)]
-async fn field_of_another_manager_is_reported_and_not_forced() {
+async fn field_that_another_manager_changes_is_corrected_at_once() {
     let f = controller_only(&json!({})).await;
-    scale(&f, 5).await;
-    assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
-    let it = f.get(&APPS, "shop").await;
-    let message = message(&it);
-    assert!(
-        message.starts_with("Deployment \"web\" has fields that other field managers own. "),
-        "{message}"
+    scale(&f, 1).await;
+    f.sleep(Duration::from_secs(1)).await;
+    assert_eq!(f.get(&DEPLOYMENTS, "web").await["spec"]["replicas"], 2);
+    assert_eq!(
+        f.api.count("PATCH deployments"),
+        3,
+        "managedFields, the refused apply, the forced apply"
     );
-    assert!(
-        message.contains("conflict with \"test\"") && message.contains(".spec.replicas"),
-        "{message}"
+    assert_eq!(
+        messages(&f, "FieldManagerConflict").await,
+        [
+            "Corrected fields of Deployment \"web\" that other field managers changed: .spec.replicas (conflict with \
+             \"test\" with subresource \"scale\" using apps/v1)."
+        ]
     );
-    assert_eq!(condition(&it, "Ready").0, "False");
-    // One attempt per minute, although the status of the Deployment changes.
-    for nth in 0..60 {
-        let status = json!({"status": {"replicas": nth}});
-        let key = Key::new("default", "web");
-        let patch = Patch::merge(&status).of("status");
-        let _: Value = f.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("patched");
-        f.sleep(Duration::from_secs(10)).await;
-    }
-    let attempts = f.api.count("PATCH deployments");
-    assert!((10..=12).contains(&attempts), "{attempts}");
-    assert_eq!(f.event_count("FieldManagerConflict").await, 1);
-    assert_eq!(f.get(&DEPLOYMENTS, "web").await["spec"]["replicas"], 5);
+    assert_eq!(condition(&f.get(&APPS, "shop").await, "Stalled").0, "False");
+    f.sleep(Duration::from_mins(10)).await;
+    assert_eq!(f.api.count("PATCH deployments"), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn conflict_ends_when_the_spec_has_the_current_value() {
-    let f = with_shop().await;
-    scale(&f, 5).await;
-    assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
-    f.patch_spec("shop", &json!({"replicas": 5})).await;
-    let it = f.wait_ready_within("shop", RESOLVED_MAX).await;
-    assert_eq!(it["status"]["availableReplicas"], 5);
-}
-
-#[tokio::test(start_paused = true)]
-async fn deletion_policy_is_followed_during_a_conflict() {
-    let f = with_shop().await;
-    scale(&f, 5).await;
-    assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
-    for (policy, references) in [("Orphan", 0), ("Delete", 1)] {
-        f.patch_spec("shop", &json!({"deletionPolicy": policy})).await;
-        f.wait_until(async |f| owners(&f.get(&DEPLOYMENTS, "web").await) == references)
+async fn appservice_works_after_a_correction() {
+    for way in [
+        Propagation::Foreground,
+        Propagation::Background,
+        Propagation::Orphan,
+    ] {
+        let f = fixture().await;
+        f.start_garbage_collector().await;
+        f.create_ready(&shop(&json!({"ports": [{"port": 80}]}))).await;
+        scale(&f, 1).await;
+        f.wait_until(async |f| f.get(&DEPLOYMENTS, "web").await["spec"]["replicas"] == 2)
             .await;
-        assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
+        f.wait_ready("shop").await;
+        f.patch_spec("shop", &json!({"image": "nginx:2"})).await;
+        f.wait_ready("shop").await;
+        f.patch_spec("shop", &json!({"replicas": 3})).await;
+        let it = f.wait_ready("shop").await;
+        assert_eq!(it["status"]["availableReplicas"], 3);
+        let pods = f.list(&PODS).await;
+        let images = pods.iter().map(|it| &it["spec"]["containers"][0]["image"]);
+        assert_eq!(images.collect::<Vec<_>>(), ["nginx:2"; 3]);
+        f.delete(&APPS, "shop", way).await;
+        f.wait_until(async |f| !f.exists(&APPS, "shop").await).await;
+        f.sleep(Duration::from_mins(5)).await;
+        let is_orphan = way == Propagation::Orphan;
+        let left = (
+            f.exists(&DEPLOYMENTS, "web").await,
+            f.exists(&SERVICES, "shop").await,
+            f.names(&PODS).await.len(),
+        );
+        let expected = if is_orphan {
+            (true, true, 3)
+        } else {
+            (false, false, 0)
+        };
+        assert_eq!(left, expected, "{way:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn conflict_ends_when_the_other_manager_restores_the_value() {
-    let f = with_shop().await;
-    scale(&f, 5).await;
-    assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
-    scale(&f, 2).await;
-    f.wait_ready_within("shop", RESOLVED_MAX).await;
+async fn field_manager_that_fights_for_an_hour_is_named_and_not_fought_at_full_speed() {
+    let f = controller_only(&json!({})).await;
+    let start = f.env.clock.now();
+    let mut reasons = Vec::new();
+    while f.env.clock.now() - start < Duration::from_hours(1) {
+        scale(&f, 5).await;
+        f.sleep(Duration::from_secs(1)).await;
+        reasons.push(condition(&f.get(&APPS, "shop").await, "Stalled").1);
+    }
+    let writes = f.api.operations();
+    let writes: Vec<_> = writes.iter().filter(|it| !it.starts_with("GET ")).collect();
+    assert!((10..60).contains(&writes.len()), "{}: {writes:?}", writes.len());
+    reasons.dedup();
+    assert_eq!(reasons, ["AsExpected", "CorrectionBackOff"], "it does not flap");
+    let message = message(&f.get(&APPS, "shop").await);
+    assert_eq!(
+        message,
+        "Other clients repeatedly change or delete Deployment \"web\": .spec.replicas (conflict with \"test\" with \
+         subresource \"scale\" using apps/v1)."
+    );
+    assert_eq!(f.event_count("CorrectionBackOff").await, 1);
+    // A new spec is applied at once.
+    f.patch_spec("shop", &json!({"replicas": 3})).await;
+    f.sleep(Duration::from_secs(1)).await;
+    assert_eq!(f.get(&DEPLOYMENTS, "web").await["spec"]["replicas"], 3);
+    f.sleep(Duration::from_mins(1)).await;
+    assert_eq!(condition(&f.get(&APPS, "shop").await, "Stalled").1, "AsExpected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn minimal_appservice_has_the_default_image() {
+    let f = fixture().await;
+    let it = f.create_ready(&without("image")).await;
+    assert!(it["spec"].get("image").is_none());
+    assert_eq!(f.api.count("POST deployments"), 1);
+    let web = f.get(&DEPLOYMENTS, "web").await;
+    assert_eq!(image(&web), "nginx");
+    let entries = web["metadata"]["managedFields"].as_array().expect("a list");
+    assert!(
+        entries.iter().all(|it| it["manager"] != FIELD_MANAGER),
+        "{entries:#?}"
+    );
+    // An apply leaves the image to its manager.
+    f.patch_spec("shop", &json!({"replicas": 3})).await;
+    f.wait_ready("shop").await;
+    let web = f.get(&DEPLOYMENTS, "web").await;
+    assert_eq!(image(&web), "nginx");
+    let container = "/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"app\"}/f:image";
+    assert!(owned(&web).pointer(container).is_none());
+    let entries = web["metadata"]["managedFields"].as_array().expect("a list");
+    let default = entries.iter().find(|it| it["manager"] == DEFAULT_IMAGE_MANAGER);
+    let fields = &default.expect("an entry")["fieldsV1"];
+    assert!(fields.pointer(container).is_some() && fields.get("f:metadata").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn default_image_is_left_to_other_managers_until_one_is_set() {
+    let f = fixture().await;
+    f.create_ready(&without("image")).await;
+    let set = |image: &str| json!({"spec": {"template": {"spec": {"containers": [{"name": "app", "image": image}]}}}});
+    let patch = async |image: &str| {
+        let patch = Patch::strategic(&set(image));
+        let key = Key::new("default", "web");
+        let _: Value = f.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("patched");
+    };
+    // As `kubectl set image`, before and after the first apply.
+    patch("theirs:1").await;
+    f.patch_spec("shop", &json!({"replicas": 3})).await;
+    f.wait_ready("shop").await;
+    assert_eq!(image(&f.get(&DEPLOYMENTS, "web").await), "theirs:1");
+    patch("theirs:2").await;
+    f.sleep(Duration::from_mins(10)).await;
+    assert_eq!(image(&f.get(&DEPLOYMENTS, "web").await), "theirs:2");
+    assert_eq!(f.event_count("FieldManagerConflict").await, 0);
+    f.patch_spec("shop", &json!({"image": "ours"})).await;
+    f.wait_ready("shop").await;
+    assert_eq!(image(&f.get(&DEPLOYMENTS, "web").await), "ours");
+    assert_eq!(f.event_count("FieldManagerConflict").await, 1);
+    patch("theirs:3").await;
+    f.sleep(Duration::from_secs(1)).await;
+    assert_eq!(
+        image(&f.get(&DEPLOYMENTS, "web").await),
+        "ours",
+        "now it is corrected"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn image_set_later_replaces_the_default_without_a_conflict() {
+    let f = fixture().await;
+    f.create_ready(&without("image")).await;
+    for spec in [json!({"replicas": 3}), json!({"image": "ours"})] {
+        f.patch_spec("shop", &spec).await;
+        f.wait_ready("shop").await;
+    }
+    assert_eq!(image(&f.get(&DEPLOYMENTS, "web").await), "ours");
+    assert_eq!(f.event_count("FieldManagerConflict").await, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,8 +266,9 @@ async fn write_to_the_scale_of_an_appservice_sets_replicas() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_image_without_a_deployment_is_reported() {
-    let f = fixture().await;
+async fn missing_image_without_a_default_and_a_deployment_is_reported() {
+    let f = without_controller().await;
+    f.run(f.controller(&f.env, None));
     f.create(&APPS, &without("image")).await;
     assert_eq!(f.wait_stalled("shop").await, "InvalidSpec");
     assert_eq!(
@@ -252,7 +357,7 @@ async fn children_are_not_adopted_under_another_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn adopted_deployment_of_a_user_keeps_the_users_fields() {
+async fn adopted_deployment_of_a_user_keeps_fields_that_are_not_set() {
     let f = fixture().await;
     // The selector is that of the controller.
     let labels = json!({"app.kubernetes.io/instance": "shop", "app.kubernetes.io/managed-by": "steersman",
@@ -264,71 +369,12 @@ async fn adopted_deployment_of_a_user_keeps_the_users_fields() {
     theirs["spec"]["template"]["spec"]["containers"][0]["name"] = json!("app");
     f.create(&DEPLOYMENTS, &theirs).await;
     f.create(&APPS, &without("image")).await;
-    // The user owns the replicas as well.
-    assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
-    f.patch_spec("shop", &json!({"replicas": null})).await;
     f.wait_ready("shop").await;
     let web = f.get(&DEPLOYMENTS, "web").await;
     assert_eq!(
         (image(&web), &web["spec"]["replicas"], owners(&web)),
-        ("theirs", &json!(1), 1)
+        ("theirs", &json!(2), 1)
     );
-}
-
-/// Creates a child as builds before server-side apply did: by a POST and a merge patch, with the field manager that the API
-/// server derives from the user agent.
-async fn create_as_legacy_build(f: &Fixture, resource: &Resource, mut child: Value) {
-    let clock = &f.env.clock;
-    let transport = Transport::from_service(
-        f.sandbox.service(),
-        "sandbox",
-        "steersman",
-        clock,
-        &Registry::new("steersman"),
-    );
-    let client = transport
-        .expect("a transport")
-        .unfenced("appservice-controller", None);
-    let labels = child["metadata"]["labels"].as_object_mut().expect("labels");
-    labels.remove(APPLIED_HASH_LABEL);
-    let body = child.to_string().into();
-    let made: Value = client.create(resource, "default", body).await.expect("created");
-    let key = Key::new("default", made["metadata"]["name"].as_str().expect("a name"));
-    let written = json!({"metadata": {"annotations": {
-        "appcontroller.k8s.io/written": "env,ports", "deployment.kubernetes.io/revision": "1"}}});
-    let patched = client
-        .patch::<Value>(resource, &key, Patch::merge(&written))
-        .await;
-    patched.expect("patched");
-}
-
-/// Builds before server-side apply wrote children under another field manager.
-#[tokio::test(start_paused = true)]
-async fn child_of_a_legacy_build_follows_its_appservice() {
-    let f = without_controller().await;
-    let body = shop(&json!({"ports": [{"port": 80}], "env": [{"name": "A", "value": "b"}]}));
-    let app = f.create(&APPS, &body).await;
-    let app: AppService = serde_json::from_value(app).expect("an AppService");
-    create_as_legacy_build(&f, &DEPLOYMENTS, desired::deployment(&app)).await;
-    create_as_legacy_build(&f, &SERVICES, desired::service(&app).expect("ports")).await;
-    f.start_controller();
-    f.wait_ready("shop").await;
-    let pods = f.names(&PODS).await;
-    f.sleep(Duration::from_mins(5)).await;
-    assert_eq!(f.names(&PODS).await, pods, "no pod is replaced");
-    let change = json!({"replicas": 3, "image": "nginx:2", "env": null, "ports": [{"port": 81}]});
-    f.patch_spec("shop", &change).await;
-    let it = f.wait_ready("shop").await;
-    assert_eq!(it["status"]["availableReplicas"], 3);
-    let (web, service) = (f.get(&DEPLOYMENTS, "web").await, f.get(&SERVICES, "shop").await);
-    assert_eq!((&web["spec"]["replicas"], image(&web)), (&json!(3), "nginx:2"));
-    let container = &web["spec"]["template"]["spec"]["containers"][0];
-    assert!(container.get("env").is_none(), "{container:#}");
-    let ports = service["spec"]["ports"].as_array().expect("ports");
-    assert_eq!((ports.len(), &ports[0]["port"]), (1, &json!(81)));
-    let annotations = &web["metadata"]["annotations"];
-    assert!(annotations.get("appcontroller.k8s.io/written").is_none());
-    assert_eq!(annotations["deployment.kubernetes.io/revision"], "2");
-    owned(&web);
-    assert_eq!(f.event_count("FieldManagerConflict").await, 0);
+    // The user owned the replicas.
+    assert_eq!(f.event_count("FieldManagerConflict").await, 1);
 }

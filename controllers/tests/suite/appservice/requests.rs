@@ -232,17 +232,13 @@ async fn each_sync_writes_the_difference_and_the_status_once() {
     assert_eq!(sent().await, [&APPLY[..], &[status]].concat());
     write_status([2; 4]).await;
     assert_eq!(sent().await, [status]);
-    // A conflict with another field manager is tried once, and reported.
+    // A field of another manager: the first apply is refused, and names it; the second is forced.
     f.patch(&DEPLOYMENTS, "web", &json!({"spec": {"replicas": 9}}))
         .await;
-    assert_eq!(sent().await, [&APPLY[..], &[status]].concat());
-    assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
-    write_status([9; 4]).await;
-    assert_eq!(sent().await, [status], "same generation, no apply");
-    f.patch(&DEPLOYMENTS, "web", &json!({"spec": {"replicas": 2}}))
-        .await;
+    let forced = [&APPLY[..], &["PATCH deployments", status]].concat();
+    assert_eq!(sent().await, forced);
     write_status([2; 4]).await;
-    assert!(sent().await.iter().all(|it| it == status));
+    assert_eq!(sent().await, [status]);
     assert_eq!(condition(&f.get(&APPS, "shop").await, "Ready").0, "True");
     // A failure is reported once, whatever the number of attempts.
     f.api.inject(|method, path, _| {

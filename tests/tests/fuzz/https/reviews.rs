@@ -9,8 +9,6 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use steersman_controllers::appservice;
 use steersman_harness::draw::Draw;
-use steersman_manager::cache::{Caches, Scope};
-use steersman_manager::client::Transport;
 use steersman_manager::health::Checks;
 use steersman_manager::object::Resource;
 use steersman_manager::serve::CertificateMetrics;
@@ -19,7 +17,6 @@ use steersman_manager::webhook::{
 };
 
 use super::{Server, response};
-use crate::sandbox::corpus;
 use crate::{Input, Target, mutate};
 
 pub const TARGET: Target = Target {
@@ -33,23 +30,19 @@ const BOATS: Resource = Resource::namespaced("harbour.example", "v1", "boats", "
 
 thread_local! {
     static SERVER: Server = Server::start(async |env, registry, folder| {
-        let sandbox = corpus::builder().start().expect("a sandbox");
-        let transport = Transport::from_service(sandbox.service(), "fuzz", "fuzz", &env.clock, registry);
-        let reader = transport.expect("a transport").reader("caches", None);
-        let caches = Caches::new(env, reader, Scope::default(), registry).expect("caches");
         let metrics = CertificateMetrics::register(registry).expect("metrics");
         let certificates = Certificates::new(Source::Folder(folder), &metrics, &Checks::new());
         let certificates = certificates.expect("a certificate");
         let local = "127.0.0.1:0".parse().expect("an address");
         let server = webhook::Server::bind(local, certificates, registry).await.expect("a free port");
         let address = server.address();
-        env.tasks.spawn(server.serve(env.clone(), hooks(&caches), std::future::pending()));
+        env.tasks.spawn(server.serve(env.clone(), hooks(), std::future::pending()));
         address
     });
 }
 
-fn hooks(caches: &Caches) -> Hooks {
-    appservice::hooks(Hooks::new(), caches)
+fn hooks() -> Hooks {
+    appservice::hooks(Hooks::new(), true)
         .with_defaulter(|deployment: &mut Deployment, _: &AdmissionRequest| {
             let spec = deployment.spec.get_or_insert_default();
             spec.min_ready_seconds = Some(spec.min_ready_seconds.unwrap_or_default().wrapping_add(1));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use std::ffi::OsString;
 
 use serde_json::Value;
-use steersman_config::{Config, KnownController, Parsed};
+use steersman_config::{Config, Known, Parsed};
 use steersman_manager::client::{Client, Transport};
 use steersman_manager::env::{Env, TaskSet};
 use steersman_manager::manager::{Process, RunError};
@@ -53,7 +53,7 @@ struct RunningManager {
 
 impl Managers {
     /// Starts the API server with our CRDs, and two managers.
-    pub(super) async fn start(env: &Env, known: &[KnownController]) -> Result<Self, TourError> {
+    pub(super) async fn start(env: &Env, known: &Known) -> Result<Self, TourError> {
         let flags = FLAGS.iter().map(OsString::from);
         let Parsed::Run(config) = steersman_config::parse(flags, known)? else {
             return Err(TourError::NoLeader);

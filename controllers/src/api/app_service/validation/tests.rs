@@ -4,22 +4,17 @@ fn object(name: &str, spec: &Value) -> Value {
     json!({"metadata": {"name": name, "namespace": "ns", "uid": format!("uid-{name}")}, "spec": spec})
 }
 
-fn validate(
-    new: &Value,
-    old: Option<&Value>,
-    others: &[Arc<AppService>],
-    deployment_exists: bool,
-) -> Result<(), Vec<FieldError>> {
+fn validate(new: &Value, old: Option<&Value>, has_default_image: bool) -> Result<(), Vec<FieldError>> {
     let old = old.map(|it| it.clone().into());
-    super::validate(&new.clone().into(), old.as_ref(), others, deployment_exists)
+    super::validate(&new.clone().into(), old.as_ref(), has_default_image)
 }
 
 fn default_patch(object: &Value) -> Vec<Value> {
     super::default_patch(&object.clone().into())
 }
 
-fn app(name: &str, spec: &Value) -> Arc<AppService> {
-    Arc::new(serde_json::from_value(object(name, spec)).expect("an AppService"))
+fn app(name: &str, spec: &Value) -> AppService {
+    serde_json::from_value(object(name, spec)).expect("an AppService")
 }
 
 /// Returns path and reason of each error.
@@ -93,47 +88,16 @@ fn invalid_fields_are_reported_by_path() {
 }
 
 #[test]
-fn deployment_name_in_use_is_a_duplicate() {
-    let spec = json!({"deploymentName": "web"});
-    let others = [app("first", &spec), app("self", &spec)];
-    let duplicate = |new: &Value, old: Option<&Value>| {
-        let refused = validate(new, old, &others, true).err().unwrap_or_default();
-        refused
-            .iter()
-            .any(|it| it.reason == "FieldValueDuplicate" && it.field == "spec.deploymentName")
-    };
-    let new = object("second", &spec);
-    assert!(duplicate(&new, None));
-    assert!(validate(&new, None, &[], true).is_ok());
-    let before = object("second", &json!({"deploymentName": "other"}));
-    assert!(duplicate(&new, Some(&before)), "update to a name in use");
-    let scaled = object("second", &json!({"deploymentName": "web", "replicas": 3}));
-    assert!(!duplicate(&scaled, Some(&new)), "unchanged name");
-    let mut elsewhere = new.clone();
-    elsewhere["metadata"]["namespace"] = json!("elsewhere");
-    assert!(!duplicate(&elsewhere, None));
-    let mut terminating = object("first", &spec);
-    terminating["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    let terminating = [Arc::new(
-        serde_json::from_value(terminating).expect("an AppService"),
-    )];
-    assert!(validate(&new, None, &terminating, true).is_ok());
-}
-
-#[test]
 fn unchanged_or_terminating_appservice_is_valid() {
     let bad = object("a", &json!({"deploymentName": "web", "replicas": -1}));
-    assert!(validate(&bad, None, &[], true).is_err());
+    assert!(validate(&bad, None, true).is_err());
     let mut labelled = bad.clone();
     labelled["metadata"]["labels"] = json!({"a": "b"});
-    assert!(
-        validate(&labelled, Some(&bad), &[], true).is_ok(),
-        "unchanged spec"
-    );
+    assert!(validate(&labelled, Some(&bad), true).is_ok(), "unchanged spec");
     let mut terminating = object("a", &json!({"deploymentName": "WEB"}));
     terminating["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    assert!(validate(&terminating, Some(&bad), &[], true).is_ok());
-    let malformed = validate(&object("a", &json!({"deploymentName": 3})), None, &[], true);
+    assert!(validate(&terminating, Some(&bad), true).is_ok());
+    let malformed = validate(&object("a", &json!({"deploymentName": 3})), None, true);
     assert_eq!(malformed.expect_err("an error")[0].field, "spec");
 }
 
