@@ -28,10 +28,13 @@ pub trait Convertible<H>: Sized {
 /// Metadata that the types do not know stays as it is. Other fields that a type does not know are lost.
 pub struct Conversion<H>(BTreeMap<String, Codec<H>>);
 
+/// An object, and the text of its metadata.
+type Decoded<T> = (T, Box<RawValue>);
+
 /// The conversion of one version, by `apiVersion`.
 struct Codec<H> {
     /// Returns the hub version, and the metadata as the type encodes it.
-    decode: fn(&RawValue) -> Result<(H, Box<RawValue>), ConversionError>,
+    decode: fn(&RawValue) -> Result<Decoded<H>, ConversionError>,
     encode: fn(H) -> Result<Box<RawValue>, ConversionError>,
 }
 
@@ -121,7 +124,7 @@ impl<H> fmt::Debug for Conversion<H> {
     }
 }
 
-fn decode_object<V>(object: &RawValue) -> Result<(V, Box<RawValue>), ConversionError>
+fn decode_object<V>(object: &RawValue) -> Result<Decoded<V>, ConversionError>
 where
     V: kube::Resource<DynamicType = ()> + DeserializeOwned,
 {

@@ -139,10 +139,10 @@ impl<'a> Changes<'a> {
         }
         let mut changes = BTreeMap::<_, Change>::new();
         for_each_field(before, |key, value| {
-            changes.entry(key).or_default().before = Some(value)
+            changes.entry(key).or_default().before = Some(value);
         });
         for_each_field(after, |key, value| {
-            changes.entry(key).or_default().after = Some(value)
+            changes.entry(key).or_default().after = Some(value);
         });
         changes.retain(|_, change| change.before != change.after);
         Some(Self(changes))
