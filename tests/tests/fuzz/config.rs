@@ -7,11 +7,12 @@ use std::sync::LazyLock;
 use steersman_config::{Config, Known, Parsed, parse};
 use steersman_harness::draw::Draw;
 
-use crate::{Input, Target, mutate};
+use crate::{AllocatedMax, Input, Target, mutate};
 
 pub const TARGET: Target = Target {
     name: "config::config",
     inputs: 150,
+    allocated_max: AllocatedMax::TREE,
     draw,
     check,
 };

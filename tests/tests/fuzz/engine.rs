@@ -15,9 +15,6 @@ use steersman_harness::{seeds, time};
 const SEEDS: u64 = 8;
 /// The stack of a worker thread of tokio, so that unbounded recursion overflows here too.
 const STACK: usize = 2 << 20;
-/// The bytes that an input may allocate in total, and how many more for each of its bytes.
-const ALLOCATED_MAX: u64 = 64 << 20;
-const ALLOCATED_PER_BYTE_MAX: u64 = 4 << 10;
 /// The number of attempts to shrink an input.
 const SHRINK_MAX: usize = 1000;
 /// The longest time of one input on a busy machine. Only a backstop: the allocated bytes bound the work.
@@ -33,9 +30,25 @@ pub struct Target {
     pub name: &'static str,
     /// The number of inputs of a seed.
     pub inputs: usize,
+    pub allocated_max: AllocatedMax,
     pub draw: fn(&mut Draw) -> Input,
     /// Runs the product. The text before the first colon of an error identifies the property.
     pub check: fn(&[Vec<u8>]) -> Result<(), String>,
+}
+
+/// The bytes that an input may allocate in total, and how many more for each of its bytes.
+#[derive(Clone, Copy)]
+pub struct AllocatedMax {
+    pub base: u64,
+    pub per_byte: u64,
+}
+
+impl AllocatedMax {
+    /// For inputs that are decoded to trees.
+    pub const TREE: Self = Self {
+        base: 64 << 20,
+        per_byte: 4 << 10,
+    };
 }
 
 thread_local! {
@@ -148,7 +161,8 @@ fn check(target: &Target, input: &Input) -> Result<u64, String> {
     }
     outcome?;
     let length: u64 = input.iter().map(|part| part.len() as u64).sum();
-    let bound = ALLOCATED_MAX + ALLOCATED_PER_BYTE_MAX * length;
+    let AllocatedMax { base, per_byte } = target.allocated_max;
+    let bound = base + per_byte * length;
     if allocated.bytes_total > bound {
         return Err(format!(
             "allocated too much: {} bytes, not at most {bound}",

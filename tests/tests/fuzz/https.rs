@@ -1,6 +1,7 @@
 //! HTTPS servers of the manager, on a loopback port, and a client that sends any bytes.
 
 pub mod endpoints;
+pub mod review_memory;
 pub mod reviews;
 
 use std::net::SocketAddr;

@@ -3,7 +3,7 @@
 //! A target draws inputs from a seed: it changes valid inputs of a corpus ([`mutate`]), runs the product on each, and checks a
 //! property. An input fails if the product panics, also if it catches the panic, if the property does not hold, or if the
 //! allocated bytes exceed a bound that depends on the length of the input. A failed input is shrunk and shown with the
-//! command that replays it.
+//! command that replays it. `https::review_memory` has fixed inputs and bounds the peak of the allocated bytes.
 //!
 //! ```console
 //! $ cargo test -p steersman-tests --test fuzz                                    # about a minute
@@ -21,7 +21,7 @@ mod values;
 
 use std::process::ExitCode;
 
-use engine::{Input, Target};
+use engine::{AllocatedMax, Input, Target};
 use libtest_mimic::{Arguments, Trial};
 use steersman_harness::time;
 use tokio::runtime::Runtime;
@@ -44,7 +44,11 @@ fn main() -> ExitCode {
     let trial =
         |target: &'static Target| Trial::test(target.name, move || engine::run(target).map_err(Into::into));
     let start = time::now();
-    let conclusion = libtest_mimic::run(&Arguments::from_args(), TARGETS.iter().map(trial).collect());
+    let mut trials: Vec<_> = TARGETS.iter().map(trial).collect();
+    trials.push(Trial::test("https::review_memory", || {
+        https::review_memory::check().map_err(Into::into)
+    }));
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
     let (targets, inputs) = (conclusion.num_passed + conclusion.num_failed, engine::inputs());
     let length = start.elapsed().as_secs_f64();
     println!("fuzz: {inputs} inputs of {targets} targets in {length:.1} s");

@@ -11,11 +11,12 @@ use steersman_manager::selector::{LabelSelector, Selector};
 use steersman_sandbox::{ApiService, Sandbox};
 
 use crate::sandbox::{Call, corpus, send};
-use crate::{Input, Target, block_on, mutate};
+use crate::{AllocatedMax, Input, Target, block_on, mutate};
 
 pub const TARGET: Target = Target {
     name: "values::values",
     inputs: 300,
+    allocated_max: AllocatedMax::TREE,
     draw,
     check,
 };

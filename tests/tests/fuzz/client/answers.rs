@@ -8,11 +8,12 @@ use steersman_manager::client::{Client, ClientError, Delete, ListQuery, ObjectWa
 use steersman_manager::object::{Key, MetaObject, Resource, Uid, Version};
 
 use super::{Fixture, fixture, status};
-use crate::{Input, Target, paused};
+use crate::{AllocatedMax, Input, Target, paused};
 
 pub const TARGET: Target = Target {
     name: "client::answers",
     inputs: 250,
+    allocated_max: AllocatedMax::TREE,
     draw,
     check,
 };

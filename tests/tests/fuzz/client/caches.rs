@@ -13,11 +13,12 @@ use steersman_manager::object::{Key, Object, Resource};
 
 use super::{Answer, Fixture, fixture, status};
 use crate::sandbox::corpus;
-use crate::{Input, Target, paused};
+use crate::{AllocatedMax, Input, Target, paused};
 
 pub const TARGET: Target = Target {
     name: "client::caches",
     inputs: 100,
+    allocated_max: AllocatedMax::TREE,
     draw,
     check,
 };

@@ -8,11 +8,12 @@ use steersman_manager::health::{Checks, Health, Probes};
 use steersman_manager::serve::{ALWAYS_ALLOW_PATHS, Access, BuildInfo, Endpoints, Tls};
 
 use super::{Server, response};
-use crate::{Input, Target, mutate};
+use crate::{AllocatedMax, Input, Target, mutate};
 
 pub const TARGET: Target = Target {
     name: "https::endpoints",
     inputs: 200,
+    allocated_max: AllocatedMax::TREE,
     draw,
     check,
 };

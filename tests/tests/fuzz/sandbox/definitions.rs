@@ -5,11 +5,12 @@ use steersman_harness::draw::Draw;
 use steersman_sandbox::ApiService;
 
 use super::{Answer, Call, check_rewrites, corpus, send, shared};
-use crate::{Input, Target, block_on, mutate};
+use crate::{AllocatedMax, Input, Target, block_on, mutate};
 
 pub const TARGET: Target = Target {
     name: "sandbox::definitions",
     inputs: 40,
+    allocated_max: AllocatedMax::TREE,
     draw,
     check,
 };

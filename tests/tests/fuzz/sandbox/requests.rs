@@ -6,11 +6,12 @@ use steersman_harness::draw::Draw;
 use super::corpus::{self, REQUESTS};
 use super::{Call, check_rewrites, send, shared};
 use crate::mutate::{self, protobuf};
-use crate::{Input, Target, block_on};
+use crate::{AllocatedMax, Input, Target, block_on};
 
 pub const TARGET: Target = Target {
     name: "sandbox::requests",
     inputs: 400,
+    allocated_max: AllocatedMax::TREE,
     draw,
     check,
 };
