@@ -290,6 +290,21 @@ fn list_with_an_unidentified_item_deletes_nothing() {
 }
 
 #[test]
+fn items_of_a_dropped_page_are_not_applied() {
+    let mut store = store();
+    replaced(&mut store, vec![decoded("p", "1", 5)], 5);
+    let mut list = store.begin_list(A, v(3), true).expect("a restore");
+    store.stage(&mut list, decoded("q", "2", 2));
+    list.end_page();
+    store.stage(&mut list, decoded("p", "1", 3));
+    list.drop_page();
+    store.stage(&mut list, decoded("p", "1", 3));
+    list.end_page();
+    let deltas = store.commit(list).expect("not the first list");
+    assert_eq!(brief(&deltas), ["added q 2@2", "updated p 1@3"]);
+}
+
+#[test]
 fn event_without_identity_is_rejected() {
     let mut store = store();
     replaced(&mut store, vec![decoded("p", "1", 2)], 5);
