@@ -124,15 +124,12 @@ fn unescape(json: Box<str>) -> Box<str> {
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
         text.push_str(before);
-        let length = match escaped_char(escape) {
-            Some(char) => {
-                text.push(char);
-                6 * char.len_utf16()
-            }
-            None => {
-                text.push_str(&escape[..2]);
-                2
-            }
+        let length = if let Some(char) = escaped_char(escape) {
+            text.push(char);
+            6 * char.len_utf16()
+        } else {
+            text.push_str(&escape[..2]);
+            2
         };
         rest = &escape[length..];
     }
