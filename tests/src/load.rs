@@ -7,7 +7,9 @@
 mod cases;
 mod cluster;
 mod connection;
+mod hostile;
 mod memory;
+mod polls;
 mod product;
 mod report;
 mod requests;
@@ -15,6 +17,7 @@ mod requests;
 mod tests;
 
 pub use cases::{CASES, Case};
+pub use hostile::HOSTILE;
 pub use report::{Report, header};
 
 use std::collections::BTreeMap;
@@ -50,7 +53,11 @@ pub fn run(case: &Case, scale: f64) -> Report {
     runtime.block_on(async {
         let mut load = Load::new(case.name, scale);
         (case.run)(&mut load).await;
-        load.finish().await
+        if load.is_hostile {
+            load.finish_hostile().await
+        } else {
+            load.finish().await
+        }
     })
 }
 
@@ -66,6 +73,8 @@ struct Load {
     memory_limit: u64,
     /// Bound on the virtual time of all steps.
     time_limit: Duration,
+    /// Whether the bounds are those of [`HOSTILE`].
+    is_hostile: bool,
     /// The bytes before the product was started.
     before: i64,
     started: Instant,
@@ -85,6 +94,7 @@ impl Load {
             limits: BTreeMap::new(),
             memory_limit: 0,
             time_limit: Duration::ZERO,
+            is_hostile: false,
             before: 0,
             started: now,
             begun: now,
@@ -222,20 +232,28 @@ impl Load {
             let limit = self.limits.get(verb).copied().unwrap_or_default();
             self.bound(format!("{verb:?} requests"), *count, limit);
         }
-        let bytes = |bytes: i64| u64::try_from(bytes).unwrap_or_default();
-        self.report.peak = bytes(memory::peak() - self.before);
-        self.report.memory_limit = BASE_BYTES + self.memory_limit;
-        self.bound("peak bytes", self.report.peak, self.report.memory_limit);
+        self.bound_memory();
         self.report.time_limit = self.time_limit;
         let (took, limit) = (self.report.virtual_time, self.time_limit);
         self.bound("virtual seconds", took.as_secs(), limit.as_secs());
-        self.report.at_end = bytes(memory::product() - self.before);
         self.report.limits = std::mem::take(&mut self.limits);
         if self.report.is_broken() {
             let most = self.requests().most(12);
             self.progress(&format!("most requests: {most}"));
         }
         self.report.requests = requests;
+        self.stop().await
+    }
+
+    fn bound_memory(&mut self) {
+        let bytes = |bytes: i64| u64::try_from(bytes).unwrap_or_default();
+        self.report.peak = bytes(memory::peak() - self.before);
+        self.report.at_end = bytes(memory::product() - self.before);
+        self.report.memory_limit = BASE_BYTES + self.memory_limit;
+        self.bound("peak bytes", self.report.peak, self.report.memory_limit);
+    }
+
+    async fn stop(mut self) -> Report {
         if let Some(product) = self.product.take()
             && let Err(error) = product.stop().await
         {

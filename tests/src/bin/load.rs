@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use steersman_tests::load::{self, CASES, Case};
+use steersman_tests::load::{self, CASES, Case, HOSTILE};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -12,7 +12,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[derive(Parser)]
 #[command(name = "load")]
 struct Arguments {
-    /// The cases; by default, all.
+    /// The cases; by default, all except those of hostile tenants. `hostile` stands for these.
     cases: Vec<String>,
     /// The fraction of the objects of each case.
     #[arg(long, default_value_t = 1.0)]
@@ -25,7 +25,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if arguments.list {
-        for case in CASES {
+        for case in CASES.iter().chain(HOSTILE) {
             println!("{}: {}", case.name, case.about);
         }
         return ExitCode::SUCCESS;
@@ -54,10 +54,14 @@ fn select(names: &[String]) -> Option<Vec<&'static Case>> {
     if names.is_empty() {
         return Some(CASES.iter().collect());
     }
+    if names == ["hostile"] {
+        return Some(HOSTILE.iter().collect());
+    }
+    let all = || CASES.iter().chain(HOSTILE);
     let find = |name: &String| {
-        let found = CASES.iter().find(|case| case.name == name);
+        let found = all().find(|case| case.name == name);
         if found.is_none() {
-            let all: Vec<_> = CASES.iter().map(|case| case.name).collect();
+            let all: Vec<_> = all().map(|case| case.name).collect();
             eprintln!("Error: there is no case {name:?}; use some of {}", all.join(", "));
         }
         found

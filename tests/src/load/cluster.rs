@@ -102,6 +102,12 @@ impl Cluster {
         })
     }
 
+    /// Creates a namespace.
+    pub(super) async fn create_namespace(&self, name: &str) {
+        let make = || json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        self.create("/api/v1/namespaces", make).await;
+    }
+
     /// Merges a change into an object.
     pub(super) async fn patch(&self, path: &str, change: &Value) {
         let (code, patched) = self.request(Method::PATCH, path, Some(change)).await;
@@ -123,6 +129,23 @@ impl Cluster {
     pub(super) async fn get(&self, path: &str) -> Value {
         let (code, object) = self.request(Method::GET, path, None).await;
         if code == 200 { object } else { Value::Null }
+    }
+
+    /// Whether a list has objects.
+    pub(super) async fn has_items(&self, list: &str) -> bool {
+        let (_, list) = self.request(Method::GET, list, None).await;
+        outside(|| {
+            let has_items = list["items"].as_array().is_some_and(|it| !it.is_empty());
+            drop(list);
+            has_items
+        })
+    }
+
+    /// Whether an object exists.
+    pub(super) async fn exists(&self, path: &str) -> bool {
+        let (code, object) = self.request(Method::GET, path, None).await;
+        outside(|| drop(object));
+        code == 200
     }
 
     /// Returns the number of objects of a resource, without reading all of them.

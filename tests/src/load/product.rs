@@ -1,5 +1,7 @@
 //! One process of the product: its own wiring, on a [`Connection`] instead of a socket.
 
+use std::sync::Arc;
+
 use prometheus::proto::MetricFamily;
 use steersman::instance;
 use steersman_config::{Config, Parsed};
@@ -12,16 +14,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::cluster::Cluster;
 use super::connection::Connection;
+use super::memory::outside;
+use super::polls::Polls;
 use super::requests::Requests;
 
 /// A running process.
 pub(super) struct Product {
     pub(super) requests: Requests,
     pub(super) connection: Connection,
+    pub(super) polls: Polls,
     registry: Registry,
     stop: CancellationToken,
     ended: JoinHandle<Result<(), RunError>>,
-    _tasks: TaskSet,
+    _tasks: [TaskSet; 2],
 }
 
 impl Product {
@@ -29,7 +34,9 @@ impl Product {
     /// not by the limit.
     pub(super) fn start(cluster: &Cluster, controllers: &str) -> Self {
         let config = config(controllers);
-        let (tasks, stop) = (TaskSet::new(), CancellationToken::new());
+        let (polls, stop) = (Polls::default(), CancellationToken::new());
+        let (runner, tasks) = (TaskSet::new(), TaskSet::ordered(Arc::new(polls.clone())));
+        drop(runner.handle().spawn(polls.clone().run()));
         let (registry, requests) = (Registry::new("steersman"), Requests::default());
         let env = Env::starting_at(cluster.env.now(), 7, &tasks);
         let connection = Connection::new(cluster.service(), cluster.env.clone(), requests.clone());
@@ -43,10 +50,11 @@ impl Product {
         Self {
             requests,
             connection,
+            polls,
             registry,
             stop,
             ended: env.tasks.spawn(Box::pin(run)),
-            _tasks: tasks,
+            _tasks: [tasks, runner],
         }
     }
 
@@ -57,19 +65,21 @@ impl Product {
 
     /// Returns the number of objects of a resource in the caches; the largest one of several caches.
     pub(super) fn cached(&self, resource: &str) -> f64 {
-        let families = self.registry.gather();
-        let values = values(&families, "steersman_cache_objects", |it| it == resource);
-        values.fold(0.0, f64::max)
+        outside(|| {
+            let families = self.registry.gather();
+            let values = values(&families, "steersman_cache_objects", |it| it == resource);
+            values.fold(0.0, f64::max)
+        })
     }
 
     /// Returns the sum of the values of a metric that have a label for which `selects` the value.
     pub(super) fn sum(&self, name: &str, selects: impl Fn(&str) -> bool) -> f64 {
-        values(&self.registry.gather(), name, selects).sum()
+        outside(|| values(&self.registry.gather(), name, selects).sum())
     }
 
     /// Returns the number of metrics that have a label for which `selects` the value.
     pub(super) fn count(&self, name: &str, selects: impl Fn(&str) -> bool) -> usize {
-        values(&self.registry.gather(), name, selects).count()
+        outside(|| values(&self.registry.gather(), name, selects).count())
     }
 
     /// Whether the product has ended by itself.

@@ -3,7 +3,7 @@
 use std::thread;
 
 use super::memory::{self, Outside, outside};
-use super::{CASES, run};
+use super::{CASES, HOSTILE, run};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -25,6 +25,48 @@ fn all_cases_hold_their_bounds_with_few_objects() {
         reports.iter().all(|it| it.peak > 100_000),
         "the product takes memory"
     );
+}
+
+/// Runs one case. It has a test of its own, so that a failure names it.
+fn hostile(name: &str, scale: f64) {
+    let case = HOSTILE.iter().find(|it| it.name == name).expect("a case");
+    let broken = run(case, scale).broken();
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn hostile_tenant_with_large_objects_does_not_stop_lists() {
+    hostile("hostile-lists", 0.1);
+}
+
+#[test]
+fn hostile_tenant_with_many_entries_of_appservices_does_not_delay_others() {
+    hostile("hostile-appservices", 0.05);
+}
+
+#[test]
+fn hostile_tenant_with_a_long_history_does_not_delay_others() {
+    hostile("hostile-history", 0.05);
+}
+
+#[test]
+fn hostile_tenant_with_many_references_does_not_delay_others() {
+    hostile("hostile-references", 0.1);
+}
+
+#[test]
+fn hostile_tenant_with_pods_of_unknown_owners_does_not_delay_others() {
+    hostile("hostile-owners", 0.2);
+}
+
+#[test]
+fn hostile_tenant_with_the_largest_lists_takes_linear_time_and_memory() {
+    hostile("hostile-fields", 0.1);
+}
+
+#[test]
+fn hostile_reviews_take_two_bytes_of_memory_for_a_byte_of_their_bodies() {
+    hostile("hostile-reviews", 1.0);
 }
 
 #[test]
