@@ -9,14 +9,11 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use steersman_controllers::appservice;
 use steersman_harness::{certs, time};
-use steersman_manager::cache::{Caches, Scope};
-use steersman_manager::client::Transport;
 use steersman_manager::env::{Env, Fault, TaskSet};
 use steersman_manager::health::Checks;
 use steersman_manager::metrics::Registry;
 use steersman_manager::serve::CertificateMetrics;
 use steersman_manager::webhook::{Certificates, Hooks, Server, Source};
-use steersman_sandbox::Sandbox;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -117,10 +114,6 @@ async fn start(env: &Env) -> (SocketAddr, TlsConnector) {
     let folder = tempfile::tempdir().expect("a directory");
     std::fs::write(folder.path().join("tls.crt"), &certs.cert).expect("a certificate");
     std::fs::write(folder.path().join("tls.key"), &certs.key).expect("a key");
-    let sandbox = outside(|| Sandbox::builder().start().expect("a sandbox"));
-    let transport = Transport::from_service(sandbox.service(), "test", "test", &env.clock, &registry);
-    let reader = transport.expect("a transport").reader("caches", None);
-    let caches = Caches::new(env, reader, Scope::default(), &registry).expect("caches");
     let metrics = CertificateMetrics::register(&registry).expect("metrics");
     let source = Source::Folder(folder.path().to_owned());
     let certificates = Certificates::new(source, &metrics, &Checks::new()).expect("a certificate");
@@ -129,7 +122,7 @@ async fn start(env: &Env) -> (SocketAddr, TlsConnector) {
         .await
         .expect("a free port");
     let address = server.address();
-    let hooks = appservice::hooks(Hooks::new(), &caches);
+    let hooks = appservice::hooks(Hooks::new(), true);
     env.tasks
         .spawn(server.serve(env.clone(), hooks, std::future::pending()));
     let mut roots = RootCertStore::empty();
