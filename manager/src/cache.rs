@@ -79,7 +79,7 @@ use self::informer::Informer;
 use self::shared_store::{AnyStore, SharedStore};
 use self::store::Store;
 
-use crate::object::{Key, MetaObject, Object, OwnerRef, Resource, Text, Uid, Version};
+use crate::object::{Key, MetaObject, Object, Resource, Text, Uid, Version};
 use crate::sync::watch;
 
 /// The cache of one resource in one projection. Clones share it.
@@ -110,14 +110,6 @@ impl<T: Object> Cache<T> {
         self.store.read(|store| store.in_namespace(namespace))
     }
 
-    /// Returns the object with the name and the uid of an owner reference.
-    #[must_use]
-    pub fn owner(&self, namespace: &Text, reference: &OwnerRef) -> Option<Arc<T>> {
-        let key = Key::new(namespace.clone(), reference.name.clone());
-        let named = self.get(&key).present();
-        named.filter(|it| it.meta().uid == reference.uid)
-    }
-
     /// Returns the objects whose controller has this uid.
     #[must_use]
     pub fn by_owner(&self, owner: &Uid) -> Vec<Arc<T>> {
@@ -146,6 +138,12 @@ impl<T: Object> Cache<T> {
     pub fn index_label(&self, label: &str) -> Index<T> {
         let label = Text::from(label);
         self.index(move |object| object.meta().labels.get(&label).cloned())
+    }
+
+    /// [`Cache::index`] by the uid, for [`Index::owner`].
+    #[must_use]
+    pub fn index_uid(&self) -> Index<T> {
+        self.index(|object| Some(object.meta().uid.to_string().into()))
     }
 
     /// Returns all objects, ordered by namespace and name.

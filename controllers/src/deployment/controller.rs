@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steersman_manager::cache::{Cache, Caches, Delta};
+use steersman_manager::cache::{Cache, Caches, Delta, Index};
 use steersman_manager::client::Reader;
 use steersman_manager::controller::{self, Builder, ControllerError, QueueController};
 use steersman_manager::env::Env;
@@ -42,13 +42,14 @@ pub fn build(
         queue: Some("deployment".to_owned()),
         ..controller::Options::default()
     };
+    let by_uid = deployments.index_uid();
     let for_set = {
-        let deployments = deployments.clone();
-        Handler::map(move |set: &ReplicaSet| deployments_for_set(&deployments, set))
+        let (deployments, by_uid) = (deployments.clone(), by_uid.clone());
+        Handler::map(move |set: &ReplicaSet| deployments_for_set(&deployments, &by_uid, set))
     };
     let for_pod = {
-        let (deployments, sets, pods) = (deployments.clone(), sets.clone(), pods.clone());
-        Handler::map(move |pod: &Pod| deployment_for_ended_pod(&deployments, &sets, &pods, pod))
+        let (sets, pods) = (sets.index_uid(), pods.clone());
+        Handler::map(move |pod: &Pod| deployment_for_ended_pod(&by_uid, &sets, &pods, pod))
     };
     // The status of the ReplicaSet reports all other changes of pods.
     let ends = Predicate::new(|delta: &Delta<Pod>| match delta {
@@ -67,10 +68,14 @@ pub fn build(
 }
 
 /// Returns the Deployment that controls the `ReplicaSet`, or all Deployments that could adopt it.
-fn deployments_for_set(deployments: &Cache<Deployment>, set: &ReplicaSet) -> Vec<Key> {
+fn deployments_for_set(
+    deployments: &Cache<Deployment>,
+    by_uid: &Index<Deployment>,
+    set: &ReplicaSet,
+) -> Vec<Key> {
     let meta = &set.metadata;
     if meta.controller().is_some() {
-        let owner = owner(deployments, set);
+        let owner = owner(by_uid, set);
         return owner.map(|it| it.metadata.key()).into_iter().collect();
     }
     if meta.labels.iter().next().is_none() {
@@ -81,7 +86,7 @@ fn deployments_for_set(deployments: &Cache<Deployment>, set: &ReplicaSet) -> Vec
     all.filter(can_adopt).map(|it| it.metadata.key()).collect()
 }
 
-fn owner(deployments: &Cache<Deployment>, set: &ReplicaSet) -> Option<Arc<Deployment>> {
+fn owner(deployments: &Index<Deployment>, set: &ReplicaSet) -> Option<Arc<Deployment>> {
     let controller = set.metadata.controller()?;
     if controller.kind != *DEPLOYMENTS.kind {
         return None;
@@ -92,8 +97,8 @@ fn owner(deployments: &Cache<Deployment>, set: &ReplicaSet) -> Option<Arc<Deploy
 /// Returns the Deployment of the pod if its strategy is Recreate and the pod was the last of its `ReplicaSet`: the
 /// Deployment waits for that.
 fn deployment_for_ended_pod(
-    deployments: &Cache<Deployment>,
-    sets: &Cache<ReplicaSet>,
+    deployments: &Index<Deployment>,
+    sets: &Index<ReplicaSet>,
     pods: &Cache<Pod>,
     pod: &Pod,
 ) -> Vec<Key> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use steersman_manager::cache::{Cache, Caches, Lookup};
+use steersman_manager::cache::{Cache, Caches, Index, Lookup};
 use steersman_manager::client::Reader;
 use steersman_manager::controller::{
     self, Action, Builder, ControllerError, QueueController, ReconcileContext, ReconcileError, Reconciler,
@@ -102,8 +102,8 @@ pub fn build(
         ..controller::Options::default()
     };
     let pod_handler = {
-        let (kind, owners) = (kind.clone(), owners.clone());
-        Handler::map(move |pod: &Pod| owners_of(&kind, &owners, pod))
+        let (kind, owners, by_uid) = (kind.clone(), owners.clone(), owners.index_uid());
+        Handler::map(move |pod: &Pod| owners_of(&kind, &owners, &by_uid, pod))
     };
     Builder::new(kind.name, options, reconciler)
         .watch(Source::new(owners, Handler::for_object()))
@@ -112,13 +112,13 @@ pub fn build(
 }
 
 /// Returns the owner that controls a pod, or all owners that select a pod without a controller.
-fn owners_of(kind: &OwnerKind, owners: &Cache<Owner>, pod: &Pod) -> Vec<Key> {
+fn owners_of(kind: &OwnerKind, owners: &Cache<Owner>, by_uid: &Index<Owner>, pod: &Pod) -> Vec<Key> {
     let meta = &pod.metadata;
     if let Some(controller) = meta.controller() {
         if controller.kind != *kind.resource.kind {
             return Vec::new();
         }
-        let owner = owners.owner(&meta.namespace, controller);
+        let owner = by_uid.owner(&meta.namespace, controller);
         return owner.map(|it| it.metadata.key()).into_iter().collect();
     }
     let owners = owners.list_namespace(&meta.namespace).into_iter();

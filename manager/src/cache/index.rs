@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::shared_store::SharedStore;
-use crate::object::{Object, Text, Uid};
+use crate::object::{Object, OwnerRef, Text, Uid};
 
 /// An index of a cache by a function. Clones share it; it is dropped with the last one.
 #[derive(Debug)]
@@ -59,6 +59,14 @@ impl<T: Object> Index<T> {
     pub fn get(&self, value: &str) -> Vec<Arc<T>> {
         let Registration { store, id } = &*self.0;
         store.read(|store| store.indexed(*id, value))
+    }
+
+    /// Returns the object of a namespace that an owner reference refers to, from an index by uid. A client can change the
+    /// name in a reference, so it is not compared.
+    #[must_use]
+    pub fn owner(&self, namespace: &Text, reference: &OwnerRef) -> Option<Arc<T>> {
+        let mut found = self.get(&reference.uid.to_string()).into_iter();
+        found.find(|object| object.meta().namespace == *namespace)
     }
 }
 

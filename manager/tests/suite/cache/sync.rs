@@ -37,18 +37,21 @@ async fn objects_are_found_by_key_namespace_owner_and_label() {
     assert_eq!(names(cache.list_namespace("default")), ["a", "b"]);
     assert_eq!(names(cache.list_namespace("other")), ["c"]);
     assert_eq!(names(cache.by_owner(&Uid::from(&*owner))), ["b"]);
-    let owner_of = |name: &str, uid: &str| {
+    let by_uid = cache.index_uid();
+    let owner_of = |namespace: &str, name: &str, uid: &str| {
         let reference = OwnerRef {
             name: name.into(),
             uid: uid.into(),
             ..OwnerRef::default()
         };
-        let found = cache.owner(&"default".into(), &reference);
+        let found = by_uid.owner(&namespace.into(), &reference);
         found.map(|map| map.metadata.name.to_string())
     };
-    assert_eq!(owner_of("a", &owner).as_deref(), Some("a"));
-    assert_eq!(owner_of("a", "other"), None);
-    assert_eq!(owner_of("b", &owner), None, "no search by uid");
+    for name in ["a", "another"] {
+        assert_eq!(owner_of("default", name, &owner).as_deref(), Some("a"));
+    }
+    assert_eq!(owner_of("default", "a", "other"), None);
+    assert_eq!(owner_of("other", "a", &owner), None);
     assert_eq!(names(by_value.get("1")), ["a", "c"]);
     assert_eq!(names(cache.all()), ["a", "b", "c"]);
     assert_eq!((cache.len(), cache.includes_all()), (3, true));
