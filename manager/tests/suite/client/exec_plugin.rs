@@ -143,12 +143,10 @@ impl Fixture {
     }
 }
 
-fn der(pem: &str) -> Option<Vec<u8>> {
-    Some(
-        CertificateDer::from_pem_slice(pem.as_bytes())
-            .expect("PEM")
-            .to_vec(),
-    )
+fn der(pem: &str) -> Vec<u8> {
+    CertificateDer::from_pem_slice(pem.as_bytes())
+        .expect("PEM")
+        .to_vec()
 }
 
 #[tokio::test]
@@ -164,7 +162,7 @@ async fn certificate_of_a_plugin_is_renewed_before_it_expires() {
     issue(&first, 60);
     for _ in 0..3 {
         f.request().await.expect("an answer");
-        assert_eq!(f.last(), (der(&first.cert), String::new()));
+        assert_eq!(f.last(), (Some(der(&first.cert)), String::new()));
     }
     let info =
         format!(r#"{{"apiVersion":"{VERSION}","kind":"ExecCredential","spec":{{"interactive":false}}}}"#);
@@ -175,7 +173,7 @@ async fn certificate_of_a_plugin_is_renewed_before_it_expires() {
     issue(&second, 60);
     let renewed = time::eventually(time::ANSWER, async || {
         f.request().await.expect("an answer");
-        (f.last().0 == der(&second.cert)).then_some(())
+        (f.last().0 == Some(der(&second.cert))).then_some(())
     });
     renewed.await.expect("the new certificate is used");
 
@@ -183,7 +181,7 @@ async fn certificate_of_a_plugin_is_renewed_before_it_expires() {
     f.advance(SignedDuration::from_mins(180));
     issue(&third, 60);
     f.request().await.expect("an answer");
-    assert_eq!(f.last().0, der(&third.cert));
+    assert_eq!(f.last().0, Some(der(&third.cert)));
     assert_eq!(f.runs().len(), 3);
 }
 

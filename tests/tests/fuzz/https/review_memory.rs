@@ -24,8 +24,8 @@ pub fn check() -> Result<(), String> {
                 .into_inner()
                 .unwrap_or_else(|| Err("no answer".to_owned()))?;
             let code = response(&answer)?.map_or(0, |it| it.code);
-            let per_byte = memory.bytes_max as f64 / body.len() as f64;
-            println!("{name}: {code}, {per_byte:.2} bytes per byte of {}", body.len());
+            let percent = 100 * memory.bytes_max / body.len() as u64;
+            println!("{name}: {code}, {percent} % of {} bytes", body.len());
             if ![200, 400].contains(&code) || memory.bytes_max > 2 * body.len() as u64 + CONNECTION_MAX {
                 wrong.push(format!("{name} of {path}: {code}, {} bytes", memory.bytes_max));
             }
