@@ -163,10 +163,10 @@ impl Inner {
                 return Ok((at, client?.client));
             }
             if let Ok(running) = self.running.clone().try_lock_owned() {
-                let (plugin, runtime) = (self.clone(), Handle::current());
-                // Not cancelled with this request.
-                tokio::task::spawn_blocking(move || {
-                    runtime.block_on(plugin.renew());
+                let plugin = self.clone();
+                // Not cancelled with this request. It ends with the runtime, as the connections do.
+                Handle::current().spawn(async move {
+                    plugin.renew().await;
                     drop(running);
                 });
             }
