@@ -48,7 +48,7 @@ fn run_controllers(f: &ApiFixture) -> Vec<Registry> {
         (registry, caches, recorder)
     };
     let (registry, caches, recorder) = start("appservice-controller");
-    let apps = appservice::build(env, &caches, client(), &registry, recorder, 5);
+    let apps = appservice::build(env, &caches, client(), &registry, recorder, 5, None);
     f.run(apps.expect("a controller"));
     registries.push(registry);
     let (registry, caches, recorder) = start("deployment-controller");

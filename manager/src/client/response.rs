@@ -38,11 +38,10 @@ pub(super) async fn refused(response: http::Response<Body>, request_line: &str) 
     let header = response.headers().get(header::RETRY_AFTER);
     let seconds: Option<u32> = header.and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let request_line = request_line.to_owned();
-    let body = match collect(response.into_body(), &request_line).await {
-        Ok(body) => body,
-        // The status code is sufficient.
-        Err(_) => Bytes::new(),
-    };
+    // Without a body, the status code is sufficient.
+    let body = collect(response.into_body(), &request_line)
+        .await
+        .unwrap_or_default();
     let status = serde_json::from_slice::<Status>(&body)
         .ok()
         .filter(|status| status.kind == "Status");

@@ -159,7 +159,7 @@ fn defaults_do_not_change_the_children() {
 #[test]
 fn texts_that_are_too_long_are_rejected() {
     let error = |object: &Value| {
-        let errors = validate(object, None, &[], true).err().unwrap_or_default();
+        let errors = validate(object, None, true).err().unwrap_or_default();
         errors.into_iter().map(|it| (it.field, it.reason)).next()
     };
     let long = Some(("spec".to_owned(), "FieldValueTooLong"));
