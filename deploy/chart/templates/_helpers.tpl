@@ -20,9 +20,15 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{/* Helm adds app.kubernetes.io/managed-by at installation. */}}
 {{- define "steersman.labels" -}}
-{{ include "steersman.selectorLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-{{- with .Values.commonLabels }}
+{{ include "steersman.labelsWith" (list . dict) }}
+{{- end }}
+
+{{/* Labels of an object that has labels of its own, which replace common ones: (list $ labels). */}}
+{{- define "steersman.labelsWith" -}}
+{{- $root := index . 0 -}}
+{{ include "steersman.selectorLabels" $root }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+{{- with merge (deepCopy (index . 1)) $root.Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
@@ -76,7 +82,7 @@ lease: true
 webhook: true
 {{- end }}
 {{- $yields := false }}
-{{- range .Files.Get "files/controllers.yaml" | fromYamlArray }}
+{{- range include "steersman.file" (list . "files/controllers.yaml") | fromYamlArray }}
 {{- $named := has .name $controllers }}
 {{- if or $named (and (has "*" $controllers) (not (has (printf "-%s" .name) $controllers))) }}
 {{ .name }}: true
