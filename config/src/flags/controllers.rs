@@ -14,8 +14,8 @@ pub(crate) struct AppServiceFlags {
     /// Number of `AppServices` that are synced concurrently
     #[arg(long, id = "appServiceController.concurrentAppServiceSyncs", value_name = "INT", default_value = "5", value_parser = whole)]
     pub(crate) concurrent_appservice_syncs: i64,
-    /// Image of a new Deployment whose `AppService` sets no image; empty rejects such an `AppService` unless its
-    /// Deployment exists
+    /// Image of a new Deployment whose `AppService` sets no image; if empty, such an `AppService` is rejected when it is
+    /// created
     #[arg(
         long,
         id = "appServiceController.defaultImage",

@@ -12,7 +12,7 @@ use super::deletion_policy::{self, FINALIZER};
 use super::history::WriteTarget;
 use super::ownership::{ADOPT_BY_ANNOTATION, Ownership};
 use super::plan::{ChildAction, Plan, ownership_of};
-use super::requests::{Applied, Created, Failure, Requests, display_name};
+use super::requests::{Created, Failure, Requests, content, display_name};
 use super::status::{Observed, Stall};
 use crate::api::app_service::DeletionPolicy;
 use crate::support::DEPLOYMENTS;
@@ -55,7 +55,9 @@ pub(super) async fn act(requests: &Requests<'_>, plan: &Plan) -> Result<Outcome,
         },
         verified: false,
     };
-    executor.execute(plan).await?;
+    if let Err(failure) = executor.execute(plan).await {
+        return Err(longest_wait(executor.outcome.error, failure));
+    }
     executor.report_delays();
     Ok(executor.outcome)
 }
@@ -132,6 +134,9 @@ impl Executor<'_> {
 
     /// Executes the action for a child. Returns the child after it, if it exists and belongs to the `AppService`.
     async fn act_on_child<T: Child>(&mut self, action: &ChildAction<T>) -> Result<Option<Arc<T>>, Failure> {
+        if matches!(action, ChildAction::None | ChildAction::Delete(_)) {
+            self.requests.history(|it| it.forget(T::TARGET));
+        }
         match action {
             ChildAction::None => Ok(None),
             ChildAction::Keep(present) => Ok(Some(Arc::clone(present))),
@@ -168,7 +173,7 @@ impl Executor<'_> {
         }
         match self.requests.create::<T>(body).await {
             Ok(Created::New(child)) => {
-                self.record_write(T::TARGET, content(body), name);
+                self.requests.record_content(T::TARGET, body, name);
                 self.outcome.observed.deployment_changed |= T::TARGET == WriteTarget::Deployment;
                 Ok(Some(child))
             }
@@ -204,9 +209,7 @@ impl Executor<'_> {
             self.verify_app().await?;
         }
         match requests.apply::<T>(meta, desired).await {
-            Ok(Some(Applied { child, conflicts })) => {
-                let name = conflicts.map_or(name.clone(), |fields| format!("{name}: {fields}"));
-                self.record_write(T::TARGET, content(desired), name);
+            Ok(Some(child)) => {
                 self.outcome.observed.deployment_changed |=
                     T::TARGET == WriteTarget::Deployment && child.meta().generation != meta.generation;
                 Ok(Some(child))
@@ -345,14 +348,19 @@ impl Executor<'_> {
         } else {
             self.outcome.observed.unknown = true;
         }
-        if error.is_throttled() {
-            // The other requests wait, too.
-            self.outcome.error = Some(error.into());
-        } else {
-            self.outcome.error.get_or_insert(error.into());
-        }
+        self.outcome.error = Some(match self.outcome.error.take() {
+            Some(kept) => longest_wait(Some(error.into()), kept),
+            None => error.into(),
+        });
         Ok(())
     }
+}
+
+/// Returns `first` if the API server has requested a longer wait with it than with `last`. Otherwise returns `last`.
+pub(super) fn longest_wait(first: Option<Failure>, last: Failure) -> Failure {
+    first
+        .filter(|it| it.retry_after() > last.retry_after())
+        .unwrap_or(last)
 }
 
 impl<T> ChildAction<T> {
@@ -363,11 +371,6 @@ impl<T> ChildAction<T> {
             _ => None,
         }
     }
-}
-
-/// Returns the part of a child's desired state that differs if any other does: its labels contain the hash.
-fn content(child: &Value) -> &Value {
-    &child["metadata"]
 }
 
 fn finalizer_name() -> String {

@@ -53,6 +53,11 @@ impl History {
         writes.name = name;
     }
 
+    /// Forgets the writes to `target`, which is no longer desired.
+    pub(super) fn forget(&mut self, target: WriteTarget) {
+        self.writes.remove(&target);
+    }
+
     /// Returns the targets that other clients keep changing: the delay before the next write, and the name. Other clients
     /// see the status; its own delay is not reported in it.
     pub(super) fn delayed(&self, now: Instant) -> Vec<(Duration, String)> {

@@ -5,12 +5,13 @@
 //! entry of the POST becomes one of an apply.
 //!
 //! Required fields that the `AppService` does not set (`replicas`, `image`) leave the entry: the apply would remove them,
-//! and with them the value in use. The default image stays with the manager that created it.
+//! and with them the value in use. The default image stays with the manager that created it, together with the
+//! `imagePullPolicy` that the API server chose for it: if it were removed, the API server would choose one for the image in
+//! use, and all pods would be replaced.
 
 use serde_json::{Value, json};
 
 use super::desired::CONTAINER;
-use super::ownership::UID_LABEL;
 
 /// Field manager of all writes to children, except patches of ownerReferences and creates with the default image.
 pub const FIELD_MANAGER: &str = "appservice-controller";
@@ -23,10 +24,9 @@ const IMAGE: &str = "/spec/template/spec/containers/0/image";
 /// Returns the managedFields that `live` needs before `desired` is applied to it, if they differ.
 pub(super) fn upgrade(live: &Value, desired: &Value) -> Option<Value> {
     let before = live["metadata"]["managedFields"].as_array()?;
-    // Only a create writes the label under the manager of the default image.
-    let uid = format!("f:{UID_LABEL}");
+    // Only a create writes the selector: it cannot change.
     let is_create = |it: &Value| {
-        it["manager"] == DEFAULT_IMAGE_MANAGER && it["fieldsV1"]["f:metadata"]["f:labels"].get(&uid).is_some()
+        it["manager"] == DEFAULT_IMAGE_MANAGER && it["fieldsV1"]["f:spec"].get("f:selector").is_some()
     };
     let is_ours =
         |it: &Value| (it["manager"] == FIELD_MANAGER || is_create(it)) && it.get("subresource").is_none();
@@ -51,10 +51,9 @@ pub(super) fn upgrade(live: &Value, desired: &Value) -> Option<Value> {
     for entry in entries.iter_mut().filter(|it| is_ours(it)) {
         if is_create(entry) {
             let mut rest = entry.clone();
-            rest["fieldsV1"] = image
-                .iter()
-                .rev()
-                .fold(json!({}), |it, field| json!({(*field): it}));
+            let fields = json!({"f:image": {}, "f:imagePullPolicy": {}});
+            let parents = image[..image.len() - 1].iter().rev();
+            rest["fieldsV1"] = parents.fold(fields, |it, field| json!({(*field): it}));
             default_image = Some(rest);
             entry["manager"] = json!(FIELD_MANAGER);
         }
@@ -118,11 +117,9 @@ mod tests {
 
     #[test]
     fn default_image_stays_with_its_manager_until_it_is_desired() {
-        let labels = json!({"f:appcontroller.k8s.io/appservice-uid": {}});
         let all = |container: Value| {
             let containers = json!({"k:{\"name\":\"app\"}": container});
-            json!({"f:metadata": {"f:labels": labels},
-                   "f:spec": {"f:template": {"f:spec": {"f:containers": containers}}}})
+            json!({"f:spec": {"f:selector": {}, "f:template": {"f:spec": {"f:containers": containers}}}})
         };
         let created = entry(
             DEFAULT_IMAGE_MANAGER,
@@ -130,8 +127,11 @@ mod tests {
             &all(json!({"f:name": {}, "f:image": {}})),
         );
         let unset = json!({"spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "app"}]}}}});
-        let mut image = all(json!({"f:image": {}}));
-        image.as_object_mut().expect("an object").remove("f:metadata");
+        let mut image = all(json!({"f:image": {}, "f:imagePullPolicy": {}}));
+        image["f:spec"]
+            .as_object_mut()
+            .expect("an object")
+            .remove("f:selector");
         let image = entry(DEFAULT_IMAGE_MANAGER, "Update", &image);
         let applied = entry(FIELD_MANAGER, "Apply", &all(json!({"f:name": {}})));
         let upgraded = json!([applied, image]);

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::child::{Child, Service};
 
+use super::drift::drift;
 use super::ownership::{Ownership, ownership, was_created_for};
-use super::{deletion_policy, desired, drift};
+use super::{deletion_policy, desired};
 use crate::api::app_service::AppService;
 use crate::api::app_service::validation::{self, FieldError};
 use crate::support::deployment::Deployment;
@@ -77,8 +78,10 @@ pub(super) fn plan(snapshot: &Snapshot<'_>) -> Plan {
             .find_map(|it| image_of(it))
             .or_else(|| default_image.map(str::to_owned)),
     };
-    if present.is_none() && image.is_none() {
-        errors.extend(validation::missing_image(app));
+    match present {
+        None if image.is_none() => errors.extend(validation::missing_image(app)),
+        Some(present) if app.spec.image().is_none() => errors.extend(missing_container(app, present)),
+        _ => {}
     }
     let valid = errors.is_empty();
     let mut deployment = plan_child(app, present, valid.then(|| desired::deployment(app)));
@@ -126,7 +129,7 @@ fn plan_child<T: Child>(
         (Ownership::Terminating, _) => ChildAction::AwaitDeletion(child),
         (Ownership::Foreign, _) => ChildAction::NameTaken(child),
         (Ownership::Adoptable, None) => ChildAction::None,
-        (_, Some(desired)) if drift::needs_apply(&**present, &desired) => ChildAction::Apply(child, desired),
+        (_, Some(desired)) if drift(&**present, &desired).is_some() => ChildAction::Apply(child, desired),
         _ => plan_owner(app, present),
     }
 }
@@ -154,6 +157,21 @@ fn previous_deployments<'a>(
         it.metadata.name != app.spec.deployment_name
             && ownership_of(app, &***it) == Ownership::Owned
             && was_created_for(&app.metadata, &it.metadata, &it.annotations)
+    })
+}
+
+/// Returns the error of an `AppService` without an image, if `deployment` has none that it could keep.
+fn missing_container(app: &AppService, deployment: &Deployment) -> Option<FieldError> {
+    let is_ours = matches!(
+        ownership_of(app, deployment),
+        Ownership::Owned | Ownership::Adoptable
+    );
+    (is_ours && image_of(deployment).is_none()).then(|| {
+        let (name, container) = (&deployment.metadata.name, desired::CONTAINER);
+        FieldError::required(
+            "spec.image",
+            &format!("Deployment {name:?} has no container {container:?}"),
+        )
     })
 }
 

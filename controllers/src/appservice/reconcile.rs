@@ -10,7 +10,7 @@ use steersman_manager::controller::{Action, ReconcileContext, ReconcileError, Re
 use steersman_manager::events::{EventType, Recorder};
 use steersman_manager::object::{Key, Meta, Resource, Text, Uid};
 
-use super::act::{Outcome, act};
+use super::act::{Outcome, act, longest_wait};
 use super::child::Service;
 use super::deletion_policy::{self, FINALIZER};
 use super::history::{History, WriteTarget};
@@ -107,7 +107,9 @@ impl AppServiceReconciler {
             default_image: self.default_image.as_deref(),
         });
         let mut outcome = act(requests, &plan).await?;
-        write_status(requests, &mut outcome).await?;
+        if let Err(failure) = write_status(requests, &mut outcome).await {
+            return Err(longest_wait(outcome.error, failure));
+        }
         if let Some(error) = outcome.error {
             return Err(error);
         }

@@ -1,6 +1,7 @@
 //! The API requests of a sync. All writes of the controller are here.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_manager::cache::Caches;
@@ -13,6 +14,7 @@ use steersman_manager::object::{Key, Meta, MetaObject, Resource};
 
 use super::child::Child;
 use super::deletion_policy::FINALIZER;
+use super::drift::{Drift, drift};
 use super::history::{History, WriteTarget};
 use super::managed_fields::{self, DEFAULT_IMAGE_MANAGER, FIELD_MANAGER};
 use super::ownership::{Ownership, UID_LABEL};
@@ -43,13 +45,6 @@ pub(super) enum Created<T> {
     Existing(Arc<T>),
 }
 
-/// The result of an apply.
-pub(super) struct Applied<T> {
-    pub(super) child: Arc<T>,
-    /// The corrected fields of other field managers, with the managers.
-    pub(super) conflicts: Option<String>,
-}
-
 /// An error that ends a sync.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
@@ -68,6 +63,14 @@ impl Failure {
             Self::Client(error) => error.is_conflict(),
             Self::Changed { .. } => true,
             Self::NotFound { .. } => false,
+        }
+    }
+
+    /// Returns the wait that the API server has requested.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Client(error) => error.retry_after(),
+            Self::Changed { .. } | Self::NotFound { .. } => None,
         }
     }
 }
@@ -120,7 +123,7 @@ impl Requests<'_> {
         &self,
         child: &Meta,
         desired: &Value,
-    ) -> Result<Option<Applied<T>>, Failure> {
+    ) -> Result<Option<Arc<T>>, Failure> {
         let (resource, key) = (&T::RESOURCE, child.key());
         let live: Value = match self.client.get(resource, &key).await {
             Ok(live) => live,
@@ -152,25 +155,48 @@ impl Requests<'_> {
                 .patch::<T>(resource, &key, Patch::apply(&body, how))
                 .await
         };
+        let name = display_name(resource, &child.name);
+        let drift = drift(&typed, desired);
         let applied = apply(FIELD_MANAGER.into()).await;
-        let conflicts = applied.as_ref().err().and_then(field_conflicts);
-        let applied = match conflicts {
-            Some(_) => apply(Apply::from(FIELD_MANAGER).force()).await?,
-            None => applied?,
+        let (applied, event) = match (applied.as_ref().err().and_then(field_conflicts), drift) {
+            (Some(fields), drift) => {
+                // An outdated spec would overwrite a field that is no longer set.
+                self.verify_app().await?;
+                // Recorded even if it fails: a client that writes faster than this one is not fought at full speed.
+                self.record_content(T::TARGET, desired, format!("{name}: {fields}"));
+                let event = if drift == Some(Drift::Desired) {
+                    let message = format!("Took over fields of {name} from other field managers: {fields}.");
+                    (EventType::Normal, "FieldManagerConflict", message)
+                } else {
+                    let message =
+                        format!("Corrected fields of {name} that other field managers changed: {fields}.");
+                    (EventType::Warning, "FieldManagerConflict", message)
+                };
+                (apply(Apply::from(FIELD_MANAGER).force()).await?, event)
+            }
+            (None, Some(Drift::Field(field))) => {
+                let applied = applied?;
+                self.record_content(T::TARGET, desired, format!("{name}: {field}"));
+                // The API server does not record who has removed a field.
+                let message = format!("Restored field {field} of {name}, which another client changed.");
+                (applied, (EventType::Warning, "FieldManagerConflict", message))
+            }
+            (None, _) => {
+                let applied = applied?;
+                self.record_content(T::TARGET, desired, name.clone());
+                (
+                    applied,
+                    (EventType::Normal, "SuccessfulUpdate", format!("Updated {name}.")),
+                )
+            }
         };
         let after = applied.meta();
         self.record_write(resource, after, true);
-        if let Some(fields) = &conflicts {
-            let name = display_name(resource, &child.name);
-            let message = format!("Corrected fields of {name} that other field managers changed: {fields}.");
-            self.event(EventType::Warning, "FieldManagerConflict", &message);
-        } else if after.resource_version != meta.resource_version {
-            self.record_event("SuccessfulUpdate", "Updated", resource, child);
+        if after.resource_version != meta.resource_version {
+            let (severity, reason, message) = event;
+            self.event(severity, reason, &message);
         }
-        Ok(Some(Applied {
-            child: Arc::new(applied),
-            conflicts,
-        }))
+        Ok(Some(Arc::new(applied)))
     }
 
     /// Patches the ownerReferences of a child.
@@ -276,11 +302,22 @@ impl Requests<'_> {
         self.memory.with(self.key, with).unwrap_or_default()
     }
 
+    /// Records that `content` was written to `target`, which messages name `name`.
+    pub(super) fn record_content(&self, target: WriteTarget, child: &Value, name: String) {
+        let now = self.env.clock.now();
+        self.history(|it| it.record_write(target, content(child), name, now));
+    }
+
     /// Records a write. The next sync waits until the caches show it.
     fn record_write(&self, resource: &Resource, object: &Meta, seen: bool) {
         let write = write_of(object, self.env.clock.now(), seen);
         self.memory.written.record(self.key, resource, write, self.caches);
     }
+}
+
+/// Returns the part of a child's desired state that differs if any other does: its labels contain the hash.
+pub(super) fn content(child: &Value) -> &Value {
+    &child["metadata"]
 }
 
 /// Returns an object as messages name it, such as `Deployment "web"`.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -86,6 +87,8 @@ enum Deletion {
     Done,
     /// The pod has changed.
     Conflict,
+    /// The API server has postponed a request of the batch.
+    Postponed,
     Failed(ClientError),
     /// The controller is stopping.
     NotSent,
@@ -344,12 +347,22 @@ impl PodControl<'_> {
             pods: self,
             end: |pods, uid| pods.expectations.delete_failed(pods.key, uid),
         };
-        let sent = stream::iter(pods.to_vec()).map(|pod: Arc<Pod>| self.delete_one(pod, &current, &unsent));
+        let postponed = AtomicBool::new(false);
+        let sent = stream::iter(pods.to_vec()).map(async |pod: Arc<Pod>| {
+            if postponed.load(Ordering::Relaxed) {
+                return Deletion::Postponed;
+            }
+            let answer = self.delete_one(pod, &current, &unsent).await;
+            if matches!(&answer, Deletion::Failed(error) if error.is_throttled()) {
+                postponed.store(true, Ordering::Relaxed);
+            }
+            answer
+        });
         let answers: Vec<_> = sent.buffered(MAX_IN_FLIGHT).collect().await;
         let mut outcome = Outcome::default();
         for answer in answers {
             match answer {
-                Deletion::Done => {}
+                Deletion::Done | Deletion::Postponed => {}
                 Deletion::Conflict => outcome.conflict = true,
                 Deletion::NotSent => outcome.stopped = true,
                 Deletion::Failed(error) => {

@@ -1,8 +1,8 @@
 //! Backoff for repeated writes of the same content, such as a `ReplicaSet` that is deleted or changed each time, or a
 //! field or status that another client overwrites.
 //!
-//! After a number of writes, each waits twice as long as the one before, until other content is written or nothing was
-//! written for a while.
+//! After a number of writes, each waits twice as long as the one before, until other content is written, or nothing was
+//! written for twice as long.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::time::Duration;
@@ -16,8 +16,9 @@ const WAIT_FIRST: Duration = Duration::from_secs(10);
 const WAIT: (u32, Duration) = (5, Duration::from_mins(10));
 /// The number of writes without a [`WriteBackoff::delay`], and its maximum.
 const DELAY: (u32, Duration) = (3, Duration::from_mins(1));
-/// The time without a write after which the writes are counted anew.
-const RESET_AFTER: Duration = Duration::from_mins(20);
+/// The least time without a write after which the writes are counted anew: five writes without a wait happen within ten
+/// minutes.
+const RESET_AFTER_MIN: Duration = Duration::from_mins(2);
 
 /// The writes of one content, which `K` identifies.
 #[derive(Clone, Debug)]
@@ -74,7 +75,8 @@ impl<K: Copy + PartialEq> WriteBackoff<K> {
 
     /// Records a write.
     pub fn wrote(&mut self, content: K, now: Instant) {
-        let continues = |(last, at): (K, Instant)| last == content && now - at < RESET_AFTER;
+        let reset_after = RESET_AFTER_MIN.max(2 * self.interval(WAIT));
+        let continues = |(last, at): (K, Instant)| last == content && now - at < reset_after;
         self.written = if self.last.is_some_and(continues) {
             self.written.saturating_add(1)
         } else {
@@ -84,15 +86,19 @@ impl<K: Copy + PartialEq> WriteBackoff<K> {
         self.reported = false;
     }
 
-    fn left(&self, content: K, now: Instant, (free, max): (u32, Duration)) -> Duration {
+    fn left(&self, content: K, now: Instant, limits: (u32, Duration)) -> Duration {
         let Some((_, at)) = self.last.filter(|(it, _)| *it == content) else {
             return Duration::ZERO;
         };
-        let interval = match self.written.checked_sub(free) {
+        self.interval(limits).saturating_sub(now - at)
+    }
+
+    /// Returns the wait between the last write and the next.
+    fn interval(&self, (free, max): (u32, Duration)) -> Duration {
+        match self.written.checked_sub(free) {
             None => Duration::ZERO,
             Some(failures) => Backoff::exponential(WAIT_FIRST, max).after(failures),
-        };
-        interval.saturating_sub(now - at)
+        }
     }
 }
 
@@ -137,8 +143,25 @@ mod tests {
         }
         assert_eq!(waits[..6], [0, 0, 10, 20, 40, 60]);
         assert!(waits[6..].iter().all(|it| *it == 60), "{waits:?}");
-        now += RESET_AFTER;
+        now += 2 * WAIT.1;
         backoff.wrote(one, now);
         assert_eq!(backoff.delay(one, now), None, "the backoff is reset");
+    }
+
+    #[test]
+    fn writes_that_are_minutes_apart_never_wait() {
+        let mut now = Clock::starting_at(Timestamp::UNIX_EPOCH).now();
+        let mut backoff = WriteBackoff::default();
+        for _ in 0..100 {
+            backoff.wrote(1, now);
+            assert_eq!(backoff.wait(1, now), Duration::ZERO);
+            now += RESET_AFTER_MIN;
+        }
+        for _ in 0..5 {
+            backoff.wrote(1, now);
+            now += RESET_AFTER_MIN / 2;
+        }
+        backoff.wrote(1, now);
+        assert!(!backoff.wait(1, now).is_zero());
     }
 }

@@ -30,7 +30,7 @@ use steersman_manager::env::{Env, TaskSet};
 use steersman_manager::metrics::Registry;
 use steersman_manager::object::{Key, Resource};
 use steersman_manager::sync::watch;
-use steersman_sandbox::faults::Effect;
+use steersman_sandbox::faults::{Effect, Refusal};
 use tokio_util::sync::CancellationToken;
 
 use crate::fault_injector::status_reply;

@@ -52,7 +52,7 @@ impl FieldError {
         }
     }
 
-    fn required(field: &str, detail: &str) -> Self {
+    pub(crate) fn required(field: &str, detail: &str) -> Self {
         Self::new(field, "FieldValueRequired", format!("Required value: {detail}"))
     }
 

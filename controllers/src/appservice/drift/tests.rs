@@ -11,7 +11,7 @@ thread_local! {
     static COMPARISONS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Counts the calls of `covers` by the test of this thread.
+/// Counts the calls of `difference` by the test of this thread.
 pub(super) fn count_comparison() {
     COMPARISONS.with(|it| it.set(it.get() + 1));
 }
@@ -67,12 +67,12 @@ fn merge(into: &mut Value, patch: &Value) {
 
 fn is_due(app: &AppService, present: &Value) -> bool {
     let present: Deployment = serde_json::from_value(present.clone()).expect("a Deployment");
-    needs_apply(&present, &desired::deployment(app))
+    drift(&present, &desired::deployment(app)).is_some()
 }
 
 fn is_service_due(app: &AppService, present: &Value) -> bool {
     let present: Service = serde_json::from_value(present.clone()).expect("a Service");
-    needs_apply(&present, &desired::service(app).expect("it has ports"))
+    drift(&present, &desired::service(app).expect("it has ports")).is_some()
 }
 
 fn container(present: &mut Value) -> &mut Value {

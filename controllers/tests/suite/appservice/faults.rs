@@ -164,3 +164,23 @@ async fn status_is_written_after_a_failure() {
     let it = f.wait_ready("shop").await;
     assert_eq!(it["status"]["availableReplicas"], 3);
 }
+
+/// A write of the status that conflicts ends the sync, but not the wait.
+#[tokio::test(start_paused = true)]
+async fn retry_after_of_a_child_is_kept_if_the_status_conflicts() {
+    let f = without_controller().await;
+    f.api.inject(|method, path, _| {
+        if *method == http::Method::POST && path.ends_with("/deployments") {
+            Effect::Refuse(Refusal::new(429).retry_after(30))
+        } else if path.ends_with("/status") {
+            status_reply(409, json!({"reason": "Conflict", "message": "changed"}))
+        } else {
+            Effect::Pass
+        }
+    });
+    f.start_controller();
+    f.create(&APPS, &shop(&json!({}))).await;
+    f.sleep(Duration::from_secs(100)).await;
+    let creates = f.api.count("POST deployments");
+    assert!((2..=4).contains(&creates), "{creates}");
+}

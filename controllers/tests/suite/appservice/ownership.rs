@@ -62,6 +62,7 @@ async fn field_that_another_manager_changes_is_corrected_at_once() {
         3,
         "managedFields, the refused apply, the forced apply"
     );
+    assert_eq!(f.api.count("GET appservices"), 1, "the spec is still in force");
     assert_eq!(
         messages(&f, "FieldManagerConflict").await,
         [
@@ -72,6 +73,42 @@ async fn field_that_another_manager_changes_is_corrected_at_once() {
     assert_eq!(condition(&f.get(&APPS, "shop").await, "Stalled").0, "False");
     f.sleep(Duration::from_mins(10)).await;
     assert_eq!(f.api.count("PATCH deployments"), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn field_that_another_client_removes_is_named() {
+    let f = controller_only(&json!({"env": [{"name": "A", "value": "b"}]})).await;
+    let remove = json!([{"op": "remove", "path": "/spec/template/spec/containers/0/env"}]);
+    let key = Key::new("default", "web");
+    let patch = Patch::json(&remove);
+    let _: Value = f.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("patched");
+    assert_eq!(
+        messages(&f, "FieldManagerConflict").await,
+        [
+            "Restored field .spec.template.spec.containers[name=\"app\"].env[name=\"A\"] of Deployment \"web\", which \
+             another client changed."
+        ]
+    );
+    let web = f.get(&DEPLOYMENTS, "web").await;
+    assert_eq!(
+        web["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"],
+        "b"
+    );
+}
+
+/// The controller reads of the change of a Deployment before it reads that its own spec no longer asks for the field.
+#[tokio::test(start_paused = true)]
+async fn field_that_is_no_longer_set_is_not_corrected_by_an_outdated_spec() {
+    let f = controller_only(&json!({})).await;
+    let revision = f.sandbox.revision();
+    f.api.lag().hold_at("appservices.appcontroller.k8s.io", revision);
+    f.patch_spec("shop", &json!({"replicas": null})).await;
+    scale(&f, 5).await;
+    f.sleep(Duration::from_secs(10)).await;
+    assert!(f.api.count("GET appservices") > 0, "a correction was planned");
+    f.api.lag().release();
+    f.sleep(Duration::from_mins(1)).await;
+    assert_eq!(f.get(&DEPLOYMENTS, "web").await["spec"]["replicas"], 5);
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,9 +219,12 @@ async fn default_image_is_left_to_other_managers_until_one_is_set() {
     };
     // As `kubectl set image`, before and after the first apply.
     patch("theirs:1").await;
+    f.wait_ready("shop").await;
+    let rollouts = f.names(&SETS).await;
     f.patch_spec("shop", &json!({"replicas": 3})).await;
     f.wait_ready("shop").await;
     assert_eq!(image(&f.get(&DEPLOYMENTS, "web").await), "theirs:1");
+    assert_eq!(f.names(&SETS).await, rollouts, "no pod is replaced");
     patch("theirs:2").await;
     f.sleep(Duration::from_mins(10)).await;
     assert_eq!(image(&f.get(&DEPLOYMENTS, "web").await), "theirs:2");
@@ -192,7 +232,11 @@ async fn default_image_is_left_to_other_managers_until_one_is_set() {
     f.patch_spec("shop", &json!({"image": "ours"})).await;
     f.wait_ready("shop").await;
     assert_eq!(image(&f.get(&DEPLOYMENTS, "web").await), "ours");
-    assert_eq!(f.event_count("FieldManagerConflict").await, 1);
+    let took_over = messages(&f, "FieldManagerConflict").await;
+    assert!(
+        took_over.len() == 1 && took_over[0].starts_with("Took over fields"),
+        "{took_over:?}"
+    );
     patch("theirs:3").await;
     f.sleep(Duration::from_secs(1)).await;
     assert_eq!(

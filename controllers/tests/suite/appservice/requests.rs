@@ -232,10 +232,11 @@ async fn each_sync_writes_the_difference_and_the_status_once() {
     assert_eq!(sent().await, [&APPLY[..], &[status]].concat());
     write_status([2; 4]).await;
     assert_eq!(sent().await, [status]);
-    // A field of another manager: the first apply is refused, and names it; the second is forced.
+    // A field of another manager: the first apply is refused, and names it; the second is forced, after the AppService was
+    // seen to want it still.
     f.patch(&DEPLOYMENTS, "web", &json!({"spec": {"replicas": 9}}))
         .await;
-    let forced = [&APPLY[..], &["PATCH deployments", status]].concat();
+    let forced = [&APPLY[..], &["GET appservices", "PATCH deployments", status]].concat();
     assert_eq!(sent().await, forced);
     write_status([2; 4]).await;
     assert_eq!(sent().await, [status]);

@@ -94,6 +94,22 @@ async fn postponed_delete_is_neither_a_failure_nor_repeated_early() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn postponed_delete_stops_its_batch() {
+    let f = fixture(REPLICA_SET).await;
+    f.create_ready("web", 400).await;
+    let [answer, _] = answers();
+    f.api.reset();
+    f.api.inject(move |method, _, _| match *method {
+        Method::DELETE => answer.clone(),
+        _ => Effect::Pass,
+    });
+    f.scale("web", 0).await;
+    f.sleep(RETRY_AFTER / 2).await;
+    let deletes = f.api.count("DELETE pods");
+    assert!((1..=100).contains(&deletes), "{deletes}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn postponed_status_is_written_after_retry_after_without_a_read() {
     for kind in kinds() {
         for answer in answers() {
