@@ -16,8 +16,8 @@ const WAIT_FIRST: Duration = Duration::from_secs(10);
 const WAIT: (u32, Duration) = (5, Duration::from_mins(10));
 /// The number of writes without a [`WriteBackoff::delay`], and its maximum.
 const DELAY: (u32, Duration) = (3, Duration::from_mins(1));
-/// The least time without a write after which the writes are counted anew: five writes without a wait happen within ten
-/// minutes.
+/// After this time without a write, at the earliest, the writes are counted anew: five writes without a wait happen within
+/// ten minutes.
 const RESET_AFTER_MIN: Duration = Duration::from_mins(2);
 
 /// The writes of one content, which `K` identifies.
