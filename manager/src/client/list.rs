@@ -119,7 +119,8 @@ impl Reader {
     }
 
     /// Reads the metadata of all objects of a list that `keep` selects, page by page. If the continue token expires, the list
-    /// starts over, a few times at most. One object that cannot be decoded fails the list, which would be incomplete without it.
+    /// starts over, a few times at most. A page that does not arrive in time is requested again with fewer objects, except the
+    /// first. One object that cannot be decoded fails the list, which would be incomplete without it.
     pub async fn list_all_metadata(
         &self,
         resource: &Resource,
@@ -139,6 +140,8 @@ impl Reader {
             match pages.next(add).await? {
                 Page::Last(version) => return versioned(&version, &request_line).map(|()| all),
                 Page::More(version) => versioned(&version, &request_line)?,
+                // The server may be down: the caller decides when to ask it again.
+                Page::Smaller(error) if pages.is_first() => return Err(error),
                 Page::Smaller(_) => all.truncate(complete),
                 Page::Expired(_) => all.clear(),
             }
