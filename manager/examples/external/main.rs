@@ -44,7 +44,7 @@ async fn apply(ctx: Context<Bucket>, store: &impl Store) -> Result<Action, Recon
     let Some(quota) = gibibytes.and_then(|number| number.parse().ok()) else {
         let message = "spec.quota must be a number of Gi, such as 10Gi.";
         report(&ctx, "InvalidQuota", message).await?;
-        // A retry does not help. A change of the object causes the next reconcile.
+        // A retry does not help. A change of the object, or the resync, causes the next reconcile.
         return Err(ReconcileError::terminal(message));
     };
     match store.ensure(&name_of(ctx.key()), quota).await {

@@ -138,7 +138,7 @@ impl ReconcileError {
         }
     }
 
-    /// A failure that is not retried before the next event.
+    /// A failure that is not retried before the next event or resync.
     pub fn terminal(error: impl Into<BoxError>) -> Self {
         Self {
             terminal: true,
