@@ -1,13 +1,17 @@
 //! The HTTP handler for reviews.
 //!
 //! A request acquires a review slot only after its body is read, so that slow clients do not occupy slots. The buffered
-//! bytes of all bodies together are bounded, and shared fairly between client addresses ([`Buffer`]).
+//! bytes of all bodies together are bounded, and shared fairly between client addresses ([`Buffer`]). Large reviews take
+//! the CPU time of one thread at most, so that another one is free for small reviews.
 //!
 //! A review that a hook has decided is answered with 200, whether allowed or denied. Any other status means that there is
 //! no decision, and the `failurePolicy` of the webhook applies.
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::ready;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -17,6 +21,7 @@ use http_body::Body;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
+use tokio_util::sync::PollSemaphore;
 
 use super::buffer::{Buffer, Buffered};
 use super::hooks::{Hook, Hooks};
@@ -29,6 +34,10 @@ use crate::serve::{HttpHandler, HttpResponse, Peer, response, text};
 const MAX_REVIEWS: usize = 64;
 /// Buffered bytes of all bodies together. A body over the limit is rejected with 503.
 pub(super) const MAX_BUFFERED_BYTES: usize = 112 * 1024 * 1024;
+/// A review with a larger body is large: decoding it takes milliseconds.
+pub(super) const LARGE_BYTES: usize = 256 * 1024;
+/// The maximum size of a block of a body in progress, unless one frame is larger.
+const BLOCK_BYTES: usize = 64 * 1024;
 
 type ErrorResponse = Box<HttpResponse>;
 
@@ -39,6 +48,8 @@ pub(super) struct ReviewHandler {
     metrics: RequestMetrics,
     clock: Clock,
     slots: Semaphore,
+    /// Held while a large review runs, but not while it waits.
+    pub(super) large: Arc<Semaphore>,
     buffer: Buffer,
 }
 
@@ -50,6 +61,7 @@ impl ReviewHandler {
             metrics,
             clock,
             slots: Semaphore::new(MAX_REVIEWS),
+            large: Arc::new(Semaphore::new(1)),
             buffer: Buffer::new(MAX_BUFFERED_BYTES),
         }
     }
@@ -64,8 +76,7 @@ impl ReviewHandler {
             return close_connection(text(StatusCode::NOT_FOUND, "404 page not found\n"), http1);
         };
         let timeout = hook.limits().timeout;
-        let _in_flight = self.metrics.begin(&path);
-        let start = self.clock.now();
+        let in_flight = self.metrics.begin(&path, &self.clock);
         let reviewed = self
             .clock
             .timeout(timeout, self.review(&path, hook, address, request))
@@ -80,8 +91,7 @@ impl ReviewHandler {
                 close_connection(text(StatusCode::GATEWAY_TIMEOUT, body), http1)
             }
         };
-        self.metrics
-            .observe_request(&path, response.status(), self.clock.now() - start);
+        in_flight.end(response.status());
         response
     }
 
@@ -102,9 +112,17 @@ impl ReviewHandler {
             let body = read(request.into_body(), max_bytes, &buffered)
                 .await
                 .map_err(|it| it.unwrap_or_else(|| too_many(address)))?;
-            // The semaphore is never closed.
-            let _slot = self.slots.acquire().await;
-            let reviewed = AssertUnwindSafe(hook.review(body)).catch_unwind().await;
+            let is_large = body.len() > LARGE_BYTES;
+            let review = async {
+                // The semaphore is never closed.
+                let _slot = self.slots.acquire().await;
+                AssertUnwindSafe(hook.review(body)).catch_unwind().await
+            };
+            let reviewed = if is_large {
+                poll_with_permit(&self.large, review).await
+            } else {
+                review.await
+            };
             let reviewed = reviewed.map_err(|panic| {
                 tracing::error!(path, panic = panics::message(&*panic), "Webhook handler panicked");
                 Box::new(text(
@@ -127,10 +145,9 @@ async fn read<B>(body: B, max_bytes: usize, buffered: &Buffered<'_>) -> Result<V
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
 {
-    let length = body.size_hint().upper().and_then(|it| usize::try_from(it).ok());
-    let length = length.unwrap_or(max_bytes);
     let mut body = Box::pin(Limited::new(body, max_bytes));
-    let mut read = Vec::new();
+    // A buffer that grows would need three bytes for each byte while it is copied.
+    let (mut blocks, mut length) = (Vec::<Vec<u8>>::new(), 0);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             Box::new(if error.is::<LengthLimitError>() {
@@ -143,14 +160,39 @@ where
         if !buffered.grow(data.len()) {
             return Err(None);
         }
-        if read.capacity() - read.len() < data.len() {
-            // At most twice as large as the bytes so far, and in the end as large as the body.
-            let capacity = (2 * read.capacity()).min(length).max(read.len() + data.len());
-            read.reserve_exact(capacity - read.len());
+        let mut rest = &*data;
+        if let Some(last) = blocks.last_mut() {
+            let spare = last.capacity() - last.len();
+            let (fitting, next) = rest.split_at(spare.min(rest.len()));
+            last.extend_from_slice(fitting);
+            rest = next;
         }
-        read.extend_from_slice(&data);
+        if !rest.is_empty() {
+            let mut block = Vec::with_capacity(rest.len().max(length.min(BLOCK_BYTES)));
+            block.extend_from_slice(rest);
+            blocks.push(block);
+        }
+        length += data.len();
     }
-    Ok(read)
+    if blocks.len() == 1 {
+        return Ok(blocks.swap_remove(0));
+    }
+    let mut whole = Vec::with_capacity(length);
+    for block in blocks {
+        whole.extend_from_slice(&block);
+    }
+    Ok(whole)
+}
+
+/// Polls `future` with a permit each time, so that it holds none while it waits.
+async fn poll_with_permit<F: Future>(permits: &Arc<Semaphore>, future: F) -> F::Output {
+    let mut permits = PollSemaphore::new(Arc::clone(permits));
+    let mut future = pin!(future);
+    std::future::poll_fn(|context| {
+        let _permit = ready!(permits.poll_acquire(context));
+        future.as_mut().poll(context)
+    })
+    .await
 }
 
 impl HttpHandler for ReviewHandler {

@@ -1,10 +1,11 @@
 //! Metrics with the names, labels and buckets of controller-runtime's webhook server.
 
-use std::time::Duration;
-
-use crate::metrics::Registry;
 use http::StatusCode;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts};
+use tokio::time::Instant;
+
+use crate::env::Clock;
+use crate::metrics::Registry;
 
 #[derive(Clone, Debug)]
 pub(super) struct RequestMetrics {
@@ -13,8 +14,15 @@ pub(super) struct RequestMetrics {
     in_flight: IntGaugeVec,
 }
 
-/// Counts a request as in flight until dropped.
-pub(super) struct InFlight(IntGauge);
+/// A request in flight, which is observed when it is dropped.
+pub(super) struct InFlight<'a> {
+    metrics: &'a RequestMetrics,
+    path: &'a str,
+    clock: &'a Clock,
+    start: Instant,
+    /// 504 until the request ends: it is dropped earlier if its client does not wait for the response.
+    code: StatusCode,
+}
 
 impl RequestMetrics {
     pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
@@ -57,22 +65,37 @@ impl RequestMetrics {
         self.in_flight.with_label_values(&[path]);
     }
 
-    pub(super) fn begin(&self, path: &str) -> InFlight {
-        let in_flight = self.in_flight.with_label_values(&[path]);
-        in_flight.inc();
-        InFlight(in_flight)
-    }
-
-    pub(super) fn observe_request(&self, path: &str, code: StatusCode, took: Duration) {
-        self.total.with_label_values(&[path, code.as_str()]).inc();
-        self.latency
-            .with_label_values(&[path])
-            .observe(took.as_secs_f64());
+    pub(super) fn begin<'a>(&'a self, path: &'a str, clock: &'a Clock) -> InFlight<'a> {
+        self.in_flight.with_label_values(&[path]).inc();
+        InFlight {
+            metrics: self,
+            path,
+            clock,
+            start: clock.now(),
+            code: StatusCode::GATEWAY_TIMEOUT,
+        }
     }
 }
 
-impl Drop for InFlight {
+impl InFlight<'_> {
+    /// Observes a request that is answered with this code.
+    pub(super) fn end(mut self, code: StatusCode) {
+        self.code = code;
+    }
+}
+
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.dec();
+        let RequestMetrics {
+            total,
+            latency,
+            in_flight,
+        } = self.metrics;
+        let took = self.clock.now() - self.start;
+        in_flight.with_label_values(&[self.path]).dec();
+        total.with_label_values(&[self.path, self.code.as_str()]).inc();
+        latency
+            .with_label_values(&[self.path])
+            .observe(took.as_secs_f64());
     }
 }

@@ -3,11 +3,15 @@
 //! Objects stay texts, and the rest of a review is small, so that a decoded review is not larger than its body. Error messages
 //! never quote the request.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -17,6 +21,8 @@ use crate::object::decode::null_is_default;
 
 /// The bytes of a review without its objects: names, and the groups and attributes of the user.
 const HEAD_BYTES_MAX: usize = 256 * 1024;
+/// API servers send 36 bytes. The uid is copied several times.
+const UID_BYTES_MAX: usize = 1024;
 /// The limit of API servers. A decoder that skips a value needs memory for each level.
 const NESTING_MAX: usize = 10_000;
 
@@ -66,6 +72,8 @@ pub(super) enum ReviewError {
     NoRequest(&'static str),
     #[error("request has no uid")]
     NoUid,
+    #[error("uid of the request has more than {UID_BYTES_MAX} bytes")]
+    Uid,
 }
 
 pub(super) enum Decision {
@@ -90,7 +98,7 @@ struct Review<R> {
 #[derive(Deserialize)]
 struct Objects<'a> {
     #[serde(borrow)]
-    request: Option<RequestObjects<'a>>,
+    request: Option<JsonObject<RequestObjects<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -106,6 +114,30 @@ struct RequestObjects<'a> {
     objects: Option<&'a RawValue>,
 }
 
+/// A value that is decoded only from a JSON object. A derived decoder also accepts an array with the fields in their order,
+/// which differs between the types that decode the same request.
+struct JsonObject<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(JsonObjectVisitor(PhantomData))
+    }
+}
+
+struct JsonObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for JsonObjectVisitor<T> {
+    type Value = JsonObject<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(JsonObject)
+    }
+}
+
 pub(super) fn decode<R: ReviewRequest>(body: &[u8]) -> Result<R, ReviewError> {
     if body.is_empty() {
         return Err(ReviewError::Empty);
@@ -115,7 +147,7 @@ pub(super) fn decode<R: ReviewRequest>(body: &[u8]) -> Result<R, ReviewError> {
     }
     let objects: Objects = parse::<R, _>(body)?;
     let objects = objects.request.iter();
-    let objects = objects.flat_map(|it| [it.object, it.old_object, it.options, it.objects]);
+    let objects = objects.flat_map(|JsonObject(it)| [it.object, it.old_object, it.options, it.objects]);
     let objects: usize = objects.flatten().map(|it| it.get().len()).sum();
     if body.len() - objects > HEAD_BYTES_MAX {
         return Err(ReviewError::Head);
@@ -131,6 +163,9 @@ pub(super) fn decode<R: ReviewRequest>(body: &[u8]) -> Result<R, ReviewError> {
     let request = review.request.ok_or(ReviewError::NoRequest(R::KIND))?;
     if request.uid().is_empty() {
         return Err(ReviewError::NoUid);
+    }
+    if request.uid().len() > UID_BYTES_MAX {
+        return Err(ReviewError::Uid);
     }
     Ok(request)
 }
@@ -290,7 +325,13 @@ mod tests {
                 error
             );
         }
-        for body in ["7", "[]", r#"{"kind":{"hunter2":1}}"#, r#"{"request":"hunter2"}"#] {
+        for body in [
+            "7",
+            "[]",
+            r#"{"kind":{"hunter2":1}}"#,
+            r#"{"request":"hunter2"}"#,
+            r#"{"request":["hunter2"]}"#,
+        ] {
             let error = decode::<AdmissionRequest>(body.as_bytes()).expect_err(body);
             assert!(matches!(error, ReviewError::Form { .. }), "{body}: {error}");
             assert!(!error.to_string().contains("hunter2"), "{error}");
@@ -306,6 +347,10 @@ mod tests {
         }
         assert_eq!(decoded(&review(&Value::Null)), Err(ReviewError::NoRequest(KIND)));
         assert_eq!(decoded(&review(&json!({}))), Err(ReviewError::NoUid));
+        let uid = |bytes| decoded(&review(&json!({"uid": "7".repeat(bytes)}))).map(drop);
+        assert_eq!((uid(1024), uid(1025)), (Ok(()), Err(ReviewError::Uid)));
+        let array = review(&json!(["7".repeat(HEAD_BYTES_MAX)]));
+        assert!(matches!(decoded(&array), Err(ReviewError::Form { .. })));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::denial::Denial;
-use super::handler::{MAX_BUFFERED_BYTES, ReviewHandler};
+use super::handler::{LARGE_BYTES, MAX_BUFFERED_BYTES, ReviewHandler};
 use super::hooks::{Hooks, validating_path};
 use super::metrics::RequestMetrics;
 use crate::env::{Env, TaskSet};
@@ -78,7 +78,13 @@ fn fixture() -> Fixture {
 }
 
 fn review(does: &str) -> Bytes {
-    let request = json!({"uid": "7", "operation": "CREATE", "object": {"does": does}});
+    sized_review(does, 0)
+}
+
+/// A review whose object has this number of bytes more.
+fn sized_review(does: &str, bytes: usize) -> Bytes {
+    let object = json!({"does": does, "filler": "x".repeat(bytes)});
+    let request = json!({"uid": "7", "operation": "CREATE", "object": object});
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
     review.to_string().into()
 }
@@ -275,13 +281,17 @@ async fn hanging_handler_or_body_times_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_request_is_not_in_flight() {
+async fn cancelled_request_is_not_in_flight_and_counts_as_a_timeout() {
     let fixture = fixture();
     let in_flight = format!("controller_runtime_webhook_requests_in_flight{{webhook=\"{PATH}\"}}");
     assert_eq!(fixture.metric(&in_flight), "0", "from the start");
     let gone = fixture.env.clock.timeout(SECOND, fixture.does("hangs")).await;
     assert_eq!(gone, None);
     assert_eq!(fixture.metric(&in_flight), "0");
+    let timeouts = format!("controller_runtime_webhook_requests_total{{code=\"504\",webhook=\"{PATH}\"}}");
+    assert_eq!(fixture.metric(&timeouts), "1");
+    let latency = format!("controller_runtime_webhook_latency_seconds_sum{{webhook=\"{PATH}\"}}");
+    assert_eq!(fixture.metric(&latency), "1");
     let mut hangs = std::pin::pin!(fixture.does("hangs"));
     assert_eq!(fixture.env.clock.timeout(SECOND, &mut hangs).await, None);
     assert_eq!(fixture.metric(&in_flight), "1");
@@ -305,6 +315,46 @@ async fn review_waits_for_a_free_slot() {
     fixture.go.add_permits(63);
     for it in waiting {
         assert_eq!(it.await.expect("no panic"), StatusCode::OK);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_reviews_run_one_at_a_time_and_small_ones_beside_them() {
+    let fixture = fixture();
+    let ask = |does: &'static str| {
+        let handler = fixture.handler.clone();
+        let request = post(sized_review(does, LARGE_BYTES));
+        let request = async move { handler.handle_any(CLIENT, request).await.status() };
+        fixture.env.tasks.spawn(request)
+    };
+    let runs = fixture.handler.large.acquire().await.expect("open");
+    let large = ask("nothing");
+    fixture.env.clock.sleep(SECOND).await;
+    assert!(!large.is_finished(), "another large review runs");
+    assert_eq!(fixture.does("nothing").await.0, 200);
+    drop(runs);
+    assert_eq!(large.await.expect("no panic"), StatusCode::OK);
+    // One that waits for something else does not run.
+    let waits = ask("waits");
+    fixture.env.clock.sleep(SECOND).await;
+    assert_eq!(ask("nothing").await.expect("no panic"), StatusCode::OK);
+    fixture.go.add_permits(1);
+    assert_eq!(waits.await.expect("no panic"), StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn body_in_frames_of_any_size_is_read_as_a_whole() {
+    let fixture = fixture();
+    for (bytes, frame) in [(100, 1), (200_000, 7), (1_000_000, 30_000), (1_000_000, 500_000)] {
+        let review = sized_review("denies", bytes);
+        let frames: Vec<_> = { review.chunks(frame) }
+            .map(|it| Ok::<_, Infallible>(Frame::data(Bytes::copy_from_slice(it))))
+            .collect();
+        let request = post_any(StreamBody::new(stream::iter(frames)));
+        let response = fixture.handler.handle_any(CLIENT, request).await;
+        assert_eq!(response.status(), StatusCode::OK, "{bytes} bytes by {frame}");
+        let response = body(response).await;
+        assert!(response.contains("Forbidden"), "{response}");
     }
 }
 
