@@ -210,8 +210,8 @@ impl<T: Object> Cache<T> {
         self.informer.status_of_all()
     }
 
-    /// Returns the time since the list and watch last worked: since an event, a bookmark, a list, or the opening of a watch.
-    /// Before the first one, the time since the cache was created. None while the API server does not serve the resource.
+    /// Returns the time since the list and watch last worked: since an event, a bookmark, a page of a list, or the opening of a
+    /// watch. Before the first one, the time since the cache was created. None while the API server does not serve the resource.
     #[must_use]
     pub fn silence(&self) -> Option<Duration> {
         self.informer.silence()

@@ -22,7 +22,7 @@ use crate::env::Env;
 use crate::object::{Key, Kind, MetaObject, Object, Resource, Uid, Version};
 use crate::sync::watch;
 
-/// The number of lists at once. Each holds a page, which takes about 2 MiB for whole pods, so that all take about 32 MiB.
+/// The number of pages of lists at once. A page takes about 2 MiB for whole pods, so that all take about 32 MiB.
 /// Extension API servers serve fewer resources: one that does not respond does not delay the lists of others.
 const LISTS_MAX: usize = 16;
 
@@ -45,7 +45,7 @@ struct Inner {
     series: CacheMetrics,
     registry: Registry,
     informers: Arc<InformerMap>,
-    /// Bounds the concurrent lists.
+    /// Bounds the pages of lists that are read at once.
     lists: Arc<Semaphore>,
     /// The resource whose reflector panicked.
     failed: watch::Sender<Option<Resource>>,

@@ -257,6 +257,12 @@ impl Informer {
         self.changes.send_replace(());
     }
 
+    /// Records that the API server has sent a page of a list that continues.
+    pub(super) fn record_contact(&self, partition: Partition) {
+        let now = self.clock.now();
+        self.change(|state| state.partitions[partition.index()].last_contact = now);
+    }
+
     /// Returns the number of lists and watches of the served resource that have failed.
     pub(super) fn failures(&self) -> u64 {
         self.read(|state| state.failures)

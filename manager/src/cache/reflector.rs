@@ -56,7 +56,7 @@ const CRD_WATCH_MIN: Duration = Duration::from_millis(250);
 pub(super) struct Reflector {
     env: Env,
     client: Reader,
-    /// Bounds the concurrent lists of all reflectors.
+    /// Bounds the pages of all reflectors that are read at once.
     lists: Arc<Semaphore>,
     label_selector: String,
     informer: Arc<Informer>,
@@ -159,7 +159,13 @@ impl Reflector {
             self.page = pages.limit();
             match page? {
                 Page::Last(version) => break version,
-                Page::More(version) => self.accept(&start, &mut list, &version)?.end_page(),
+                Page::More(version) => {
+                    self.accept(&start, &mut list, &version)?.end_page();
+                    self.informer.record_contact(self.partition);
+                    // The other lists take turns with a long one.
+                    drop(permit);
+                    permit = lists.acquire().await;
+                }
                 Page::Expired(_) => list = None,
                 Page::Smaller(error) => match &mut list {
                     Some(list) if !pages.is_first() => {

@@ -332,6 +332,11 @@ async fn read_items<E>(
         if let Err(error) = add(&head.version, &text(&json)) {
             return Ok(Err(error));
         }
+        decoded += json.len();
+        if decoded >= YIELD_BYTES {
+            decoded = 0;
+            tokio::task::yield_now().await;
+        }
     }
     Ok(Ok(PageEnd {
         version: head.version,
@@ -388,6 +393,29 @@ fn incomplete(request_line: &str) -> ClientError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use std::pin::pin;
+
+    use futures_util::FutureExt as _;
+    use serde_json::json;
+
+    #[test]
+    fn items_that_precede_the_metadata_are_decoded_with_yields() {
+        let items = vec![json!({"data": "x".repeat(YIELD_BYTES / 2)}); 6];
+        let list = json!({"items": items, "metadata": {"resourceVersion": "7"}}).to_string();
+        let mut added = 0;
+        let add = |_: &Version, _: &str| {
+            added += 1;
+            Ok::<_, ()>(())
+        };
+        let yields = {
+            let mut read = pin!(read_items(Body::from(list.into_bytes()), "GET /x", add));
+            (0..100)
+                .take_while(|_| read.as_mut().now_or_never().is_none())
+                .count()
+        };
+        assert_eq!((yields, added), (3, 6));
+    }
 
     #[test]
     fn pages_after_a_large_one_are_smaller_and_recover() {

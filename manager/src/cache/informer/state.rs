@@ -34,7 +34,7 @@ pub(super) struct Progress {
     pub(super) unserved: bool,
     /// The time of the last event, bookmark or list, or of the start.
     pub(super) last_update: Instant,
-    /// The time of the last update or opened watch, or of the start.
+    /// The time of the last update, opened watch or page of a list, or of the start.
     pub(super) last_contact: Instant,
     /// The number of lists that were started.
     pub(super) lists_started: u64,

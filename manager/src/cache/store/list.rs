@@ -22,6 +22,8 @@ pub(in crate::cache) struct StagedList<T> {
     complete_pages: usize,
     /// Every item was identified.
     complete: bool,
+    /// The same of the complete pages.
+    complete_before: bool,
 }
 
 impl<T> StagedList<T> {
@@ -32,11 +34,13 @@ impl<T> StagedList<T> {
     /// Completes a page.
     pub(in crate::cache) fn end_page(&mut self) {
         self.complete_pages = self.changed.len();
+        self.complete_before = self.complete;
     }
 
     /// Removes the items of the page in progress. The same page is requested again, so that their marks remain right.
     pub(in crate::cache) fn drop_page(&mut self) {
         self.changed.truncate(self.complete_pages);
+        self.complete = self.complete_before;
     }
 }
 
@@ -54,14 +58,16 @@ impl<T: Object> Store<T> {
             reject_older(&self.partition(partition).version, &version)?;
         }
         self.lists = self.lists.wrapping_add(2);
+        // A list without a resourceVersion may be older than the store.
+        let complete = !version.is_none();
         Ok(StagedList {
             partition,
             order,
             number: self.lists,
             changed: Vec::new(),
             complete_pages: 0,
-            // A list without a resourceVersion may be older than the store.
-            complete: !version.is_none(),
+            complete,
+            complete_before: complete,
             version,
         })
     }

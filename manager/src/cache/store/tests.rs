@@ -305,6 +305,21 @@ fn items_of_a_dropped_page_are_not_applied() {
 }
 
 #[test]
+fn unidentified_item_counts_only_on_a_complete_page() {
+    for (complete, deleted) in [(false, &["deleted p 1@2"][..]), (true, &[])] {
+        let mut store = store();
+        replaced(&mut store, vec![decoded("p", "1", 2)], 5);
+        let mut list = store.begin_list(A, v(6), false).expect("a newer list");
+        store.stage(&mut list, Item::Unidentified);
+        if complete {
+            list.end_page();
+        }
+        list.drop_page();
+        assert_eq!(brief(&store.commit(list).expect("not the first list")), deleted);
+    }
+}
+
+#[test]
 fn event_without_identity_is_rejected() {
     let mut store = store();
     replaced(&mut store, vec![decoded("p", "1", 2)], 5);

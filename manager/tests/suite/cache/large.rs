@@ -142,6 +142,28 @@ async fn list_whose_token_expires_starts_over_with_the_smaller_pages() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn list_of_many_slow_pages_delays_no_other_list_and_has_contact() {
+    let f = large();
+    // A page takes 15 s if it has one object, and arrives too late otherwise.
+    f.server
+        .change(|it| (it.chunks, it.delay) = (1, 15_000 * MILLISECOND));
+    let resources = [
+        "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p",
+    ]
+    .map(|group| Resource::namespaced(group, "v1", "replicasets", "ReplicaSet"));
+    let slow = resources.map(|resource| f.caches.of::<Set>(&resource));
+    f.env.clock.sleep(Duration::from_mins(15)).await;
+    for cache in &slow {
+        assert!(!cache.is_synced());
+        let silence = cache.silence().expect("a served resource");
+        assert!(silence <= Duration::from_secs(15), "{silence:?}");
+    }
+    let maps: Cache<Set> = f.caches.of(&MAPS);
+    f.synced(&maps, 15).await;
+    assert!(slow.iter().all(|it| !it.is_synced()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn object_that_never_arrives_in_time_is_requested_alone_and_with_backoff() {
     let f = large();
     f.server.change(|it| it.delay = 20 * 1000 * MILLISECOND);
