@@ -184,6 +184,10 @@ impl<K: Item> State<K> {
 
     /// Holds an item that [`State::retry`] has delayed: no add queues it before `until`, not even an earlier one of this run.
     pub(super) fn hold(&mut self, item: K, until: Instant) -> Wake {
+        // Delayed items are dropped.
+        if self.items.is_shutting_down() {
+            return Wake::None;
+        }
         self.delay.hold(&item, until);
         match self.items.withdraw(&item) {
             Some(priority) => self.delay(item, until, priority),

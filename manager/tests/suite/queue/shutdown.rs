@@ -56,6 +56,18 @@ async fn item_added_while_processing_is_handed_out_after_shutdown() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn item_added_while_processing_is_not_held_after_shutdown() {
+    let fixture = fixture();
+    fixture.queue.add(1);
+    fixture.try_get();
+    fixture.queue.add(1);
+    fixture.queue.shut_down();
+    fixture.queue.add_rate_limited_after(1, ms(1000));
+    fixture.queue.done(&1);
+    assert_eq!(fixture.try_get(), Some(Some(1)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn drain_waits_for_processing_items() {
     let fixture = fixture();
     for item in [1, 2, 3] {
