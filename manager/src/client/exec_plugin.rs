@@ -162,7 +162,10 @@ impl Inner {
             if let Some(Run { at, client }) = self.current() {
                 return Ok((at, client?.client));
             }
-            if let Ok(running) = self.running.clone().try_lock_owned() {
+            // Another request may have renewed them before the lock was acquired.
+            if let Ok(running) = self.running.clone().try_lock_owned()
+                && self.current().is_none()
+            {
                 let plugin = self.clone();
                 // Not cancelled with this request. It ends with the runtime, as the connections do.
                 Handle::current().spawn(async move {
@@ -220,8 +223,12 @@ impl Inner {
         let auth = &mut config.auth_info;
         // Kubeconfig files contain PEM in base64. The certificate is appended to the key.
         let encode = |pem: String| STANDARD.encode(pem + "\n");
-        auth.client_certificate_data = credential.client_certificate_data.map(encode);
-        auth.client_key_data = credential.client_key_data.map(|key| encode(key).into());
+        if let (Some(certificate), Some(key)) =
+            (credential.client_certificate_data, credential.client_key_data)
+        {
+            auth.client_certificate_data = Some(encode(certificate));
+            auth.client_key_data = Some(encode(key).into());
+        }
         auth.token = credential.token.map(SecretString::from);
         (self.connect)(&config)
             .map_err(|reason| PluginError(format!("returned unusable credentials: {reason}")))

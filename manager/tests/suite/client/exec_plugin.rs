@@ -5,11 +5,14 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use jiff::{SignedDuration, Timestamp};
+use kube::config::AuthInfo;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
@@ -77,6 +80,11 @@ fn config(server: SocketAddr, folder: &TempDir, script: &str) -> kube::Config {
 
 /// A server that asks for a client certificate, and a client whose plugin prints the file `credential`.
 async fn fixture() -> Fixture {
+    fixture_with(|_| {}).await
+}
+
+/// [`fixture`] with other credentials than those of the plugin.
+async fn fixture_with(change: impl FnOnce(&mut AuthInfo)) -> Fixture {
     let (tasks, folder, recorder) = (
         TaskSet::new(),
         TempDir::new().expect("a directory"),
@@ -93,11 +101,12 @@ async fn fixture() -> Fixture {
         tls.expect("a certificate"),
     );
     let server = server.await.expect("a free port");
-    let config = config(
+    let mut config = config(
         server.address(),
         &folder,
         r#"echo "$KUBERNETES_EXEC_INFO $GREETING" >> runs; cat credential"#,
     );
+    change(&mut config.auth_info);
     env.tasks
         .spawn(server.serve(env.clone(), recorder.clone(), std::future::pending()));
     let transport = Transport::connect(&config, "test", &env.clock, &Registry::new("test"));
@@ -183,6 +192,26 @@ async fn certificate_of_a_plugin_is_renewed_before_it_expires() {
     f.request().await.expect("an answer");
     assert_eq!(f.last().0, Some(der(&third.cert)));
     assert_eq!(f.runs().len(), 3);
+}
+
+#[tokio::test]
+async fn token_of_a_plugin_is_sent_with_the_certificate_of_the_kubeconfig() {
+    let [inline, issued] = [(); 2].map(|()| certs::client().expect("certificates"));
+    let f = fixture_with(|auth| {
+        auth.client_certificate_data = Some(STANDARD.encode(&inline.cert));
+        auth.client_key_data = Some(STANDARD.encode(&inline.key).into());
+    });
+    let f = f.await;
+    f.issue(&json!({"token": "a"}));
+    f.request().await.expect("an answer");
+    assert_eq!(f.last(), (Some(der(&inline.cert)), "Bearer a".to_owned()));
+    // A certificate of the plugin replaces it.
+    f.issue(&json!({"clientCertificateData": issued.cert, "clientKeyData": issued.key}));
+    f.recorder.0.lock().expect("no panic").rejected = "Bearer a".to_owned();
+    f.request().await.expect_err("rejected");
+    f.advance(SignedDuration::from_secs(11));
+    f.request().await.expect("an answer");
+    assert_eq!(f.last(), (Some(der(&issued.cert)), String::new()));
 }
 
 #[tokio::test]
