@@ -1,7 +1,8 @@
 //! Label selectors.
 //!
 //! A [`LabelSelector`] is the API type, a [`Selector`] a validated one. An empty or invalid selector is an error and selects
-//! nothing; it never selects everything.
+//! nothing; it never selects everything. A selector is evaluated for the objects of other users too, so the number of its
+//! requirements is limited.
 //!
 //! ```
 //! use steersman_manager::selector::{LabelSelector, Selector, SelectorError};
@@ -24,6 +25,9 @@ use serde::Deserialize;
 
 use crate::object::decode::null_is_default;
 use crate::object::{StringMap, Text};
+
+/// The maximum number of requirements of a selector; each value of `In` and `NotIn` counts as one.
+pub const REQUIREMENTS_MAX: usize = 1000;
 
 /// A label selector as in `metav1.LabelSelector`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -73,6 +77,8 @@ enum Operator {
 pub enum SelectorError {
     #[error("the selector is empty; it must have at least one requirement")]
     Empty,
+    #[error("the selector has more than {REQUIREMENTS_MAX} requirements and values")]
+    TooMany,
     #[error("a requirement of the selector has no key")]
     NoKey,
     #[error(
@@ -96,6 +102,11 @@ impl Selector {
 
     /// Validates a selector.
     pub fn new(selector: &LabelSelector) -> Result<Self, SelectorError> {
+        let expressions = selector.match_expressions.iter();
+        let values: usize = expressions.map(|it| it.values.len().max(1)).sum();
+        if selector.match_labels.iter().len() + values > REQUIREMENTS_MAX {
+            return Err(SelectorError::TooMany);
+        }
         let equal = selector.match_labels.iter().map(|(key, value)| {
             Ok(Requirement {
                 key: key.clone(),
@@ -226,6 +237,12 @@ mod tests {
     fn invalid_selector_is_rejected_with_the_reason() {
         let of = |requirement: Value| json!({"matchLabels": {"x": "y"}, "matchExpressions": [requirement]});
         let key = || Text::from("a");
+        let many = |count: usize| {
+            (0..count)
+                .map(|it| (format!("k{it}"), json!("")))
+                .collect::<Value>()
+        };
+        assert!(read(&json!({"matchLabels": many(REQUIREMENTS_MAX)})).is_ok());
         for (selector, error) in [
             (json!({}), SelectorError::Empty),
             (
@@ -233,6 +250,18 @@ mod tests {
                 SelectorError::Empty,
             ),
             (json!({"matchLabels": {"": "1"}}), SelectorError::NoKey),
+            (
+                json!({"matchLabels": many(REQUIREMENTS_MAX + 1)}),
+                SelectorError::TooMany,
+            ),
+            (
+                json!({"matchLabels": many(REQUIREMENTS_MAX), "matchExpressions": [{"key": "a", "operator": "Exists"}]}),
+                SelectorError::TooMany,
+            ),
+            (
+                of(json!({"key": "a", "operator": "In", "values": vec!["1"; REQUIREMENTS_MAX]})),
+                SelectorError::TooMany,
+            ),
             (
                 of(json!({"key": "a", "operator": "In"})),
                 SelectorError::NoValues { key: key() },

@@ -136,7 +136,10 @@ pub struct Status {
     /// observedGeneration is the generation that the status describes.
     pub observed_generation: Option<i64>,
     /// conditions are the latest observations. ReplicaFailure is True when pods cannot be created or deleted.
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    #[schemars(
+        length(max = 100),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+    )]
     pub conditions: Option<Vec<Condition>>,
 }
 

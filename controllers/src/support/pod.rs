@@ -1,5 +1,7 @@
 //! The fields of a pod that the controllers read.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use steersman_manager::object::decode::{null_is_default, time};
@@ -208,12 +210,14 @@ impl From<Wire> for Pod {
             _ => Run::default(),
         };
         let ready = ready.filter(|it| it.status == "True");
-        let is_sidecar = |status: &&Container| {
-            let mut inits = spec.init_containers.iter();
-            inits.any(|it| it.restart_policy == "Always" && it.name == status.name)
-        };
+        let inits = spec.init_containers.iter();
+        let sidecars: BTreeSet<&str> = inits
+            .filter(|it| it.restart_policy == "Always")
+            .map(|it| &*it.name)
+            .collect();
         let most = |counts: &mut dyn Iterator<Item = i64>| counts.max().unwrap_or(0);
-        let sidecars = status.init_container_statuses.iter().filter(is_sidecar);
+        let statuses = status.init_container_statuses.iter();
+        let sidecars = statuses.filter(|it| sidecars.contains(&*it.name));
         Self {
             metadata,
             phase,

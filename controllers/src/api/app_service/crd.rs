@@ -6,6 +6,9 @@ use super::APP_SERVICES;
 use super::schema::{AppServiceSpec, AppServiceStatus};
 use crate::api::crd::{Column, CustomKind, Rule};
 
+/// The maximum number of resource claims.
+const CLAIMS_MAX: u64 = 100;
+
 const COLUMNS: &[Column] = &[
     Column {
         name: "Ready",
@@ -83,5 +86,9 @@ pub fn crd() -> Value {
         columns: COLUMNS,
         rules: RULES,
     };
-    kind.crd::<AppServiceSpec, AppServiceStatus>()
+    let mut crd = kind.crd::<AppServiceSpec, AppServiceStatus>();
+    // The type of Kubernetes has no limit: a pod template is validated in code.
+    let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    spec["properties"]["resources"]["properties"]["claims"]["maxItems"] = CLAIMS_MAX.into();
+    crd
 }

@@ -4,10 +4,11 @@
 //! and the image. The controller calls [`validate_spec`] too, so it is safe without the schema and without webhooks.
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use steersman_manager::object::decode::{null_is_default, time};
@@ -22,6 +23,8 @@ const NAME_MAX: usize = 63;
 const OBJECT_NAME_MAX: usize = 253;
 /// The maximum length of a spec without `env` and `resources`.
 const SPEC_MAX: usize = 64 * 1024;
+/// The maximum number of ports, as in the CRD.
+const PORTS_MAX: usize = 100;
 /// The maximum length of a port name.
 const PORT_NAME_MAX: usize = 15;
 
@@ -56,9 +59,19 @@ impl FieldError {
         Self::new(field, "FieldValueRequired", format!("Required value: {detail}"))
     }
 
+    /// The error of a value that is not decoded, and not quoted.
+    fn malformed(field: &str, error: impl Display) -> Self {
+        Self::new(field, "FieldValueInvalid", format!("Invalid value: {error}"))
+    }
+
     fn invalid(field: impl Into<String>, value: impl Debug, detail: &str) -> Self {
         let message = format!("Invalid value: {value:?}: {detail}");
         Self::new(field, "FieldValueInvalid", message)
+    }
+
+    fn too_many(field: &str, count: usize, max: usize) -> Self {
+        let message = format!("Too many: {count}: must have at most {max} items");
+        Self::new(field, "FieldValueTooMany", message)
     }
 
     fn duplicate(field: impl Into<String>, value: impl Debug) -> Self {
@@ -79,7 +92,7 @@ impl FieldError {
 /// Decodes the fields of an object that its defaults and its validation depend on.
 ///
 /// Any client that reaches the port can send an object. It needs no more memory than its text: `env` and `resources` stay
-/// texts, and the rest of the spec is decoded only if it is short.
+/// texts, and the rest of the spec is decoded only if it is short and has few ports.
 fn decode(object: &RawObject) -> Result<AppService, FieldError> {
     #[derive(Deserialize)]
     struct Submitted {
@@ -98,22 +111,35 @@ fn decode(object: &RawObject) -> Result<AppService, FieldError> {
         deletion_timestamp: Option<Timestamp>,
     }
     #[derive(Deserialize)]
-    struct Large<'a> {
+    struct Texts<'a> {
         #[serde(borrow)]
         env: Option<&'a RawValue>,
         #[serde(borrow)]
         resources: Option<&'a RawValue>,
+        #[serde(borrow)]
+        ports: Option<&'a RawValue>,
     }
-    let spec = spec(object).unwrap_or_default();
-    let large = serde_json::from_str::<Large>(spec).ok();
-    let large = large.iter().flat_map(|it| [it.env, it.resources]).flatten();
-    if spec.len() - large.map(|it| it.get().len()).sum::<usize>() > SPEC_MAX {
-        let message = format!("Too long: may not be more than {SPEC_MAX} bytes without env and resources");
-        return Err(FieldError::new("spec", "FieldValueTooLong", message));
+    if let Some(spec) = spec(object)? {
+        let texts: Texts = serde_json::from_str(spec)
+            .map_err(|_| FieldError::malformed("spec", "a field of the spec is not unique"))?;
+        let large = [texts.env, texts.resources].into_iter().flatten();
+        if spec.len() - large.map(|it| it.get().len()).sum::<usize>() > SPEC_MAX {
+            let message =
+                format!("Too long: may not be more than {SPEC_MAX} bytes without env and resources");
+            return Err(FieldError::new("spec", "FieldValueTooLong", message));
+        }
+        // The items have no size, so nothing is allocated for them. A value that is not a list is rejected below.
+        let ports = texts
+            .ports
+            .map(|it| serde_json::from_str::<Vec<IgnoredAny>>(it.get()));
+        let count = ports.and_then(Result::ok).map_or(0, |it| it.len());
+        if count > PORTS_MAX {
+            return Err(FieldError::too_many("spec.ports", count, PORTS_MAX));
+        }
     }
     let Submitted { metadata, spec } = object
         .decode()
-        .map_err(|error| FieldError::new("spec", "FieldValueInvalid", format!("Invalid value: {error}")))?;
+        .map_err(|error| FieldError::malformed("spec", error))?;
     if metadata.name.len() > OBJECT_NAME_MAX {
         let message = format!("Too long: may not be more than {OBJECT_NAME_MAX} bytes");
         return Err(FieldError::new("metadata.name", "FieldValueTooLong", message));
@@ -131,15 +157,25 @@ fn decode(object: &RawObject) -> Result<AppService, FieldError> {
     })
 }
 
-/// Returns the text of the spec if it is an object.
-fn spec(object: &RawObject) -> Option<&str> {
+/// Returns the text of the spec; none if it is unset. Fails unless the object and its spec are JSON objects: a decoder also reads a
+/// list as the fields of a struct in their order, and a spec that is not found here would be decoded without a bound.
+fn spec(object: &RawObject) -> Result<Option<&str>, FieldError> {
     #[derive(Deserialize)]
     struct Parts<'a> {
         #[serde(borrow)]
         spec: Option<&'a RawValue>,
     }
-    let parts: Parts = serde_json::from_str(object.get()).ok()?;
-    parts.spec.map(RawValue::get).filter(|it| it.starts_with('{'))
+    if !object.get().starts_with('{') {
+        return Err(FieldError::malformed("", "the object must be a JSON object"));
+    }
+    let parts: Parts = serde_json::from_str(object.get())
+        .map_err(|_| FieldError::malformed("spec", "the object must have one spec"))?;
+    match parts.spec.map(RawValue::get) {
+        Some(spec) if !spec.starts_with('{') => {
+            Err(FieldError::malformed("spec", "the spec must be a JSON object"))
+        }
+        spec => Ok(spec),
+    }
 }
 
 /// Returns the operations of a JSON patch that sets the defaults of unset fields; none for a malformed object, which is left to
@@ -150,7 +186,7 @@ pub(crate) fn default_patch(object: &RawObject) -> Vec<Value> {
         #[serde(borrow, default, deserialize_with = "null_is_default")]
         ports: Vec<&'a RawValue>,
     }
-    let (Some(spec), Ok(app)) = (spec(object), decode(object)) else {
+    let (Ok(Some(spec)), Ok(app)) = (spec(object), decode(object)) else {
         return Vec::new();
     };
     let mut operations = Vec::new();
@@ -262,6 +298,14 @@ pub(crate) fn validate_spec(app: &AppService) -> Vec<FieldError> {
 
 fn validate_ports(app: &AppService) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    if app.spec.ports.len() > PORTS_MAX {
+        errors.push(FieldError::too_many(
+            "spec.ports",
+            app.spec.ports.len(),
+            PORTS_MAX,
+        ));
+        return errors;
+    }
     let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
     for (index, port) in app.spec.ports.iter().enumerate() {
         let path = |field: &str| format!("spec.ports[{index}].{field}");

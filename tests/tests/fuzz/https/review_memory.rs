@@ -54,6 +54,8 @@ fn bodies() -> Vec<(&'static str, String)> {
     };
     let spec = |spec: &str| app("", spec);
     let twice = |object: String| update("", &object, &object);
+    // A decoder reads a list as the fields of a struct, in their order.
+    let ports = |bytes: usize| list("[]", bytes).replace(",0]", "]");
     let env = list(r#"{"name":"A","value":"b"}"#, half).replace(",0]", "]");
     vec![
         ("small objects", twice(list(r#"{"":0}"#, half))),
@@ -79,6 +81,22 @@ fn bodies() -> Vec<(&'static str, String)> {
                 r#","ports":{}"#,
                 list("{}", half).replace(",0]", "]")
             ))),
+        ),
+        (
+            "ports of a spec of 64 KiB",
+            twice(spec(&format!(r#","ports":[{}{{}}]"#, "{},".repeat(21_000)))),
+        ),
+        (
+            "ports of a spec that is a list",
+            twice(format!(r#"{{"spec":["a",1,"i",{}]}}"#, ports(half))),
+        ),
+        (
+            "ports of an object that is a list",
+            twice(format!(r#"[{{}},{{"ports":{}}}]"#, ports(half))),
+        ),
+        (
+            "ports of the first of two specs",
+            twice(format!(r#"{{"spec":{{"ports":{}}},"spec":0}}"#, ports(half))),
         ),
         (
             "conditions",

@@ -157,6 +157,51 @@ fn defaults_do_not_change_the_children() {
 }
 
 #[test]
+fn too_many_ports_are_one_error() {
+    let many = |count: u16| {
+        let ports: Vec<_> = (1..=count).map(|port| json!({"port": port})).collect();
+        json!({"deploymentName": "a", "ports": ports})
+    };
+    assert_eq!(errors("shop", &many(100)), []);
+    let error = FieldError {
+        field: "spec.ports".to_owned(),
+        reason: "FieldValueTooMany",
+        message: "Too many: 101: must have at most 100 items".to_owned(),
+    };
+    let object = object("shop", &many(101));
+    assert_eq!(validate(&object, None, true), Err(vec![error.clone()]));
+    assert_eq!(default_patch(&object), [] as [Value; 0]);
+    // The controller validates objects of an API server without the schema.
+    assert_eq!(validate_spec(&app("shop", &many(101))), [error]);
+}
+
+#[test]
+fn object_or_spec_that_is_not_one_json_object_is_rejected() {
+    for (object, field) in [
+        (r#"{"spec":["a",1,"i",[[],[]]]}"#, "spec"),
+        (r#"[{},{"deploymentName":"a"}]"#, ""),
+        (r#"{"spec":{"deploymentName":"a"},"spec":0}"#, "spec"),
+        (r#"{"spec":{"deploymentName":"a","ports":[],"ports":[]}}"#, "spec"),
+        (r#"{"spec":"a"}"#, "spec"),
+        ("null", ""),
+    ] {
+        let raw: RawObject = serde_json::from_str(object).expect("JSON");
+        let errors = super::validate(&raw, None, true).expect_err(object);
+        let found: Vec<_> = errors.iter().map(|it| (&*it.field, it.reason)).collect();
+        assert_eq!(found, [(field, "FieldValueInvalid")], "{object}");
+        assert_eq!(super::default_patch(&raw), [] as [Value; 0], "{object}");
+    }
+    for unset in [
+        r#"{"metadata":{"name":"a"}}"#,
+        r#"{"metadata":{"name":"a"},"spec":null}"#,
+    ] {
+        let raw: RawObject = serde_json::from_str(unset).expect("JSON");
+        let errors = super::validate(&raw, None, true).expect_err(unset);
+        assert_eq!(errors[0].reason, "FieldValueRequired", "{unset}");
+    }
+}
+
+#[test]
 fn texts_that_are_too_long_are_rejected() {
     let error = |object: &Value| {
         let errors = validate(object, None, true).err().unwrap_or_default();
@@ -173,7 +218,13 @@ fn texts_that_are_too_long_are_rejected() {
             object("a", &json!({"deploymentName": "a", field: value}))
         };
         assert_eq!(error(&spec(SPEC_MAX)), long, "{field}");
-        assert_ne!(error(&spec(SPEC_MAX - 100)), long, "{field}");
+        let too_many = Some(("spec.ports".to_owned(), "FieldValueTooMany"));
+        let expected = if field == "ports" { too_many } else { None };
+        assert_eq!(
+            error(&spec(SPEC_MAX - 100)).filter(|it| it.0 == "spec.ports"),
+            expected,
+            "{field}"
+        );
         assert_eq!(default_patch(&spec(SPEC_MAX)), [] as [Value; 0]);
     }
     let variables: Vec<_> = (0..20_000)
