@@ -2,8 +2,8 @@
 //! and very many of them in one namespace.
 //!
 //! The bounds are on figures that a busy machine does not change: the peak of the heap, the bytes that a change makes the
-//! product allocate, and the CPU time of the longest poll of a task. The last one is compared with the decoding of a large
-//! document by the same optimized build on the same machine. Unit tests do not bound it.
+//! product allocate, the order of the keys of two tenants, and the CPU time of the longest poll of a task. The last one is
+//! compared with the decoding of a large document by the same optimized build on the same machine. Unit tests do not bound it.
 //!
 //! At scale 1 the objects are the largest ones, in the numbers of the descriptions. A smaller scale reduces the numbers; the
 //! sizes stay, unless a description says so.
@@ -18,6 +18,7 @@ mod reviews;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use steersman_controllers::{deployment, replicaset};
 use tokio::time::Instant;
 
 use super::cases::Case;
@@ -53,7 +54,8 @@ pub const HOSTILE: &[Case] = &[
     },
     Case {
         name: "hostile-owners",
-        about: "10,000 ReplicaSets and pods whose controller reference names an unknown owner: an owner is found without a scan",
+        about: "10,000 ReplicaSets and pods whose controller reference names an unknown owner: an owner is found without a scan, \
+                and a change of all ReplicaSets does not delay the key of another tenant",
         run: |load| Box::pin(references::unknown(load)),
     },
     Case {
@@ -78,6 +80,11 @@ const OBJECT_BYTES: usize = 1_500_000;
 const POLL_MAX: Duration = Duration::from_millis(50);
 /// The longest poll in decodings of a document of [`OBJECT_BYTES`].
 const POLL_MAX_DECODINGS: u32 = 4;
+/// The controllers of a Deployment, each of which writes after the one before.
+const SERVING: [&str; 2] = [deployment::NAME, replicaset::NAME];
+/// The writes of a controller for the hostile tenant between a cause and its write for another tenant: those of two rounds of its
+/// five workers, and as many while the cause is on its way.
+const OVERTAKING_MAX: u64 = 20;
 /// The time in which another tenant is served. Virtual: it counts the waits, not the work.
 const SERVED: Duration = Duration::from_secs(10);
 /// The namespace of the hostile tenant.
@@ -213,6 +220,23 @@ impl Load {
                 millis(limit),
             );
         }
+    }
+
+    /// Creates a Deployment of another tenant while many keys of the hostile one are queued. Namespaces take turns, so its keys are
+    /// overtaken only by those that workers process and by a turn of each namespace.
+    async fn serve_other_in_turn(&mut self, name: &str) {
+        outside(|| self.requests().record_writes());
+        self.serve_other(name).await;
+        let overtaking = |load: &Self| outside(|| load.requests().writes_before(&SERVING, OTHER));
+        let served = format!("the ReplicaSet of {name} has a status");
+        self.within(&served, SERVED, async |load| overtaking(load).is_some())
+            .await;
+        let count = overtaking(self).unwrap_or(u64::MAX);
+        self.bound(
+            format!("writes of a controller for the hostile tenant before that for {name}"),
+            count,
+            OVERTAKING_MAX,
+        );
     }
 
     /// Evaluates the common bounds, and stops the product.

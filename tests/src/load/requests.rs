@@ -53,13 +53,23 @@ struct State {
     counts: BTreeMap<Operation, u64>,
     last_write: Option<Instant>,
     last_busy: Option<Instant>,
+    /// See [`Requests::record_writes`].
+    writes: Option<Vec<Write>>,
 }
+
+/// The sender of a write, and the namespace of its object.
+type Write = (String, String);
 
 impl Requests {
     pub(super) fn count(&self, parts: &Parts, now: Instant) {
         let operation = operation(parts);
         let verb = operation.1;
         let mut state = self.state();
+        if let Some(writes) = &mut state.writes
+            && verb.is_write()
+        {
+            writes.push((operation.0.clone(), namespace(parts)));
+        }
         *state.counts.entry(operation).or_default() += 1;
         if verb.is_write() {
             state.last_write = Some(now);
@@ -67,6 +77,29 @@ impl Requests {
         if !verb.is_idle() {
             state.last_busy = Some(now);
         }
+    }
+
+    /// Starts a new record of the order of writes.
+    pub(super) fn record_writes(&self) {
+        self.state().writes = Some(Vec::new());
+    }
+
+    /// Returns the number of writes of one controller for other namespaces before its first write for this one; the most of all
+    /// controllers. The writes of a controller count from the first write of the one before, which causes its own. None if one of
+    /// them has not written yet.
+    pub(super) fn writes_before(&self, controllers: &[&str], namespace: &str) -> Option<u64> {
+        let state = self.state();
+        let mut writes = state.writes.as_deref().unwrap_or_default();
+        let mut most = 0;
+        for controller in controllers {
+            let first = writes
+                .iter()
+                .position(|it| it.0 == *controller && it.1 == namespace)?;
+            let before = writes[..first].iter().filter(|it| it.0 == *controller);
+            most = most.max(before.count() as u64);
+            writes = &writes[first..];
+        }
+        Some(most)
     }
 
     /// Forgets the requests so far.
@@ -176,10 +209,43 @@ fn operation(parts: &Parts) -> Operation {
     (sender, verb, resource)
 }
 
+/// Returns the namespace of a request; empty without one.
+fn namespace(parts: &Parts) -> String {
+    let mut segments = parts.uri.path().split('/');
+    segments.find(|it| *it == "namespaces");
+    segments.next().unwrap_or_default().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use http::Request;
+
+    #[test]
+    fn writes_before_those_of_a_namespace_are_counted_by_controller() {
+        let requests = Requests::default();
+        requests.record_writes();
+        let writes = |sender: &str, namespace: &str| {
+            let uri = format!("/api/v1/namespaces/{namespace}/pods");
+            let request = Request::post(uri).header("user-agent", format!("steersman/{sender}"));
+            let (parts, ()) = request.body(()).expect("a request").into_parts();
+            requests.count(&parts, crate::load::wall_now().into());
+        };
+        for (sender, namespace) in [
+            ("a", "x"),
+            ("b", "x"),
+            ("a", "y"),
+            ("a", "x"),
+            ("b", "x"),
+            ("b", "x"),
+        ] {
+            writes(sender, namespace);
+        }
+        assert_eq!(requests.writes_before(&["a", "b"], "y"), None);
+        writes("b", "y");
+        assert_eq!(requests.writes_before(&["a"], "y"), Some(1));
+        assert_eq!(requests.writes_before(&["a", "b"], "y"), Some(2));
+    }
 
     #[test]
     fn requests_are_counted_by_sender_verb_and_resource() {

@@ -13,6 +13,8 @@ const GARBAGE_REFERENCES: u64 = 1000;
 const CHANGES: u64 = 20;
 /// Bound on the bytes that the product allocates for a reference of a changed object.
 const REFERENCE_BYTES: u64 = 2048;
+/// The keys of the tenant that are queued before that of another one, at least.
+const QUEUED_MIN: f64 = 100.0;
 /// Bound on the bytes that the product allocates for a changed pod.
 const POD_BYTES: u64 = 32 << 10;
 
@@ -113,6 +115,17 @@ pub(super) async fn unknown(load: &mut Load) {
         (changed + 20) * POD_BYTES,
     );
     load.bound_poll("changes");
+    for n in 0..count {
+        let seconds = json!({"spec": {"minReadySeconds": 1}});
+        cluster.patch(&format!("{sets}/set-{n}"), &seconds).await;
+    }
+    load.within("the ReplicaSets are queued", super::SERVED, async |load| {
+        load.product().sum("workqueue_depth", |it| it == "replicaset") >= QUEUED_MIN
+    })
+    .await;
+    load.serve_other_in_turn("db").await;
+    load.settle("changes of the ReplicaSets").await;
+    load.bound_poll("changes of the ReplicaSets");
 }
 
 /// Returns a reference to an owner that does not exist.
