@@ -131,6 +131,7 @@ struct Fixture {
     admin: Client,
     transport: Transport,
     accounts: ServiceAccounts,
+    faults: Faults,
     log: Arc<Mutex<Log>>,
     checks: Checks,
     _tasks: TaskSet,
@@ -185,6 +186,7 @@ impl Fixture {
             admin,
             transport,
             accounts,
+            faults,
             log,
             checks,
             _tasks: tasks,
@@ -282,7 +284,25 @@ impl Fixture {
 #[tokio::test(start_paused = true)]
 async fn every_write_is_by_the_account_of_its_controller_and_none_is_forbidden() {
     let f = Fixture::start().await;
+    let of_pods = |verb: &str, account: &'static str| {
+        let is_sender = move |it: &RecordedRequest| it.user.ends_with(account);
+        Matcher::verb(verb).resource("pods").when(is_sender)
+    };
+    let owners_of_pods = [
+        "appreplicaset-controller",
+        "replicaset-controller",
+        "replication-controller",
+    ];
+    for account in owners_of_pods {
+        f.faults.on(of_pods("create", account)).times(1).lose_request();
+    }
     Box::pin(f.run_workloads()).await;
+    for account in owners_of_pods {
+        assert!(
+            f.faults.count(&of_pods("get", account)) > 0,
+            "{account} does not read the pod of the lost create"
+        );
+    }
     f.env.clock.sleep(Duration::from_mins(1)).await;
     let unhealthy = f.checks.run(Probes::HEALTHZ).into_iter();
     let unhealthy: Vec<_> = unhealthy

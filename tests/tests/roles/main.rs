@@ -12,6 +12,10 @@ use std::path::Path;
 use steersman_harness::audit::{AuditLog, DIRECTORY};
 use steersman_harness::{cluster, roles};
 
+/// The verb and the resource of permissions that controllers use only after a failure. Whether a cluster suite causes one depends on
+/// time; `controllers/tests/suite/service_accounts.rs` causes one for each account.
+const AFTER_FAILURES: [(&str, &str); 1] = [("get", "pods")];
+
 #[tokio::test]
 #[ignore = "needs the records of a run of the cluster suites"]
 async fn rules_and_recorded_requests_correspond() {
@@ -26,9 +30,10 @@ async fn rules_and_recorded_requests_correspond() {
     let unused = permissions
         .iter()
         .filter(|it| {
-            !requests
-                .iter()
-                .any(|request| request.allowed && it.is_used_by(request))
+            !AFTER_FAILURES.contains(&(it.verb, it.resource))
+                && !requests
+                    .iter()
+                    .any(|request| request.allowed && it.is_used_by(request))
         })
         .map(|it| format!("UNUSED {it}"));
     let wrong: Vec<String> = forbidden.chain(unused).collect();
