@@ -151,21 +151,30 @@ async fn field_that_another_manager_changes_is_corrected(s: Fixture) {
     for policy in ["Foreground", "Background", "Orphan"] {
         let name = policy.to_lowercase();
         s.create_ready(app(&name, json!({}))).await;
-        let scale = format!("{}/scale?fieldManager=autoscaler", s.path("deployments", &name));
+        // Old servers record no manager of a write to the subresource.
+        let (resource, manager) = match policy {
+            "Foreground" => ("/scale", ""),
+            _ => ("", "autoscaler"),
+        };
+        let path = s.path("deployments", &name);
+        let path = format!("{path}{resource}?fieldManager=autoscaler");
         let change = json!({"spec": {"replicas": 1}});
-        s.c.api().patch(&scale, MERGE, change).await.expect(200);
-        s.wait_until("the number is corrected and the manager is named", async || {
-            let events = s.list("events").await;
-            let mut about = events
-                .iter()
-                .filter(|it| it["involvedObject"]["name"] == *name && it["reason"] == "FieldManagerConflict");
-            let names = |it: &Value| {
-                let message = text(&it["message"]);
-                message.contains("autoscaler") && message.contains(".spec.replicas")
-            };
-            let web = s.get("deployments", &name).await;
-            (web["spec"]["replicas"] == 2 && about.any(names)).then_some(())
-        })
+        s.c.api().patch(&path, MERGE, change).await.expect(200);
+        s.wait_until(
+            "the number is corrected, and field and manager are named",
+            async || {
+                let events = s.list("events").await;
+                let mut about = events.iter().filter(|it| {
+                    it["involvedObject"]["name"] == *name && it["reason"] == "FieldManagerConflict"
+                });
+                let names = |it: &Value| {
+                    let message = text(&it["message"]);
+                    message.contains(manager) && message.contains(".spec.replicas")
+                };
+                let web = s.get("deployments", &name).await;
+                (web["spec"]["replicas"] == 2 && about.any(names)).then_some(())
+            },
+        )
         .await;
         s.patch_spec(&name, json!({"image": "i:2"})).await;
         s.wait_ready(&name).await;
